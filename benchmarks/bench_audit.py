@@ -1,9 +1,10 @@
 """What does an audit of 1,000 documents cost, compared with one pass?
 
-A pass is the first pass of a run: read, shingle, sketch. Reading alone, on one thread, is listed for comparison. `held`
-is an audit that keeps the texts in memory for its second pass, `read twice` one that reads them again. The table has
-wall and CPU seconds; on a busy machine, only CPU seconds can be compared. The input is --input (a file or folder), else
-docs.parquet of --corpora, else text found on this machine.
+A pass is the first pass of a run: read, shingle, sketch. Reading alone, on one thread, is listed
+for comparison. `held` is an audit that keeps the texts in memory for its second pass, `read twice`
+one that reads them again. The table has wall and CPU seconds; on a busy machine, only CPU seconds
+can be compared. The input is --input (a file or folder), else docs.parquet of --corpora, else text
+found on this machine.
 """
 
 import argparse
@@ -56,7 +57,10 @@ def reading_pass(path):
         layout = FileLayout(find_files([str(path)], CONFIG), 0, CONFIG)
         documents = FileReader(layout, workspace, engine.room() // 4)
         engine.map_documents(
-            documents, lambda batch, _: sketch(batch, plan, CONFIG), schema.sketches(plan.bands), lambda _: None
+            documents,
+            lambda batch, _: sketch(batch, plan, CONFIG),
+            schema.sketches(plan.bands),
+            lambda _: None,
         )
 
 
@@ -81,10 +85,14 @@ def measure(path, repeat):
     with tempfile.TemporaryDirectory() as folder:
         report = neardup.deduplicate(path, out=Path(folder) / "out", dry_run=True)
         rounds = []
-        for _ in range(repeat + 1):  # alternating, so that other work on the machine affects all of them
+        for _ in range(
+            repeat + 1
+        ):  # alternating, so that other work on the machine affects all of them
             answer, held = timed(neardup.audit, report)
             again, twice = timed(audit_without_room, report)
-            values = [dataclasses.replace(audit, seconds=0, missed=None) for audit in (answer, again)]
+            values = [
+                dataclasses.replace(audit, seconds=0, missed=None) for audit in (answer, again)
+            ]
             if values[0] != values[1]:
                 raise SystemExit(f"the audit of {path} depends on how much memory there is")
             rounds.append((timed(read_alone, path)[1], timed(reading_pass, path)[1], held, twice))
@@ -96,7 +104,9 @@ def measure(path, repeat):
 
 
 def _row(clock, rounds):
-    read, reading, held, twice = (min(times[clock] for times in column) for column in zip(*rounds, strict=True))
+    read, reading, held, twice = (
+        min(times[clock] for times in column) for column in zip(*rounds, strict=True)
+    )
     return {
         "seconds of": ("the clock", "processors")[clock],
         "read alone": read,
@@ -110,8 +120,12 @@ def _row(clock, rounds):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet; else text of this machine")
-    parser.add_argument("--input", type=Path, action="append", default=[], help="a file or a folder; repeatable")
+    parser.add_argument(
+        "--corpora", type=Path, help="folder with docs.parquet; else text of this machine"
+    )
+    parser.add_argument(
+        "--input", type=Path, action="append", default=[], help="a file or a folder; repeatable"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="rounds; the best of each counts")
     return parser.parse_args()
 
@@ -125,7 +139,11 @@ def main():
             pq.write_table(pa.table({"text": harness.standard_library()}), inputs[0])
         rows = [row for path in inputs for row in measure(path, options.repeat)]
     harness.publish("audit", rows, harness.machine())
-    slow = [row["input"] for row in rows if row["seconds of"] == "processors" and row["held / pass"] > MOST]
+    slow = [
+        row["input"]
+        for row in rows
+        if row["seconds of"] == "processors" and row["held / pass"] > MOST
+    ]
     if slow:
         raise SystemExit(f"an audit took more than {MOST} reading passes on {', '.join(slow)}")
 

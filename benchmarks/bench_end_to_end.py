@@ -1,10 +1,11 @@
 """The whole job from files to result, for neardup and other tools: time, memory, recall and precision in one table.
 
-Every tool runs as a fresh process on the same Parquet files, and looks for a Jaccard similarity >= .8 of 5-word
-shingles. Wall time includes the start of the process and the reading; the files are in the page cache and the kernels
-of neardup are compiled (bench_start.py measures compilation). Best of --repeat for runs below 10 s, else one run.
-Core-seconds are user and system time of all threads; `busy` is the share of two cores that they used during the run,
-`both busy` the share of the run in which at least two threads were runnable. `stages` has both for each stage.
+Every tool runs as a fresh process on the same Parquet files, and looks for a Jaccard similarity >=
+.8 of 5-word shingles. Wall time includes the start of the process and the reading; the files are in
+the page cache and the kernels of neardup are compiled (bench_start.py measures compilation). Best
+of --repeat for runs below 10 s, else one run. Core-seconds are user and system time of all threads;
+`busy` is the share of two cores that they used during the run, `both busy` the share of the run in
+which at least two threads were runnable. `stages` has both for each stage.
 
 What recall and precision mean:
   pairs     recall: the share of the true pairs that is listed. precision: the share of the listed pairs that is true.
@@ -14,15 +15,17 @@ What recall and precision mean:
             words [a-z0-9]+ that they are given (three of them use their own tokenizer: `own words`), neardup by its
             Unicode words.
 
-The inputs: `docs` and `licences` (from --corpora; else the standard library of this Python), `copies`, edited copies of
-the first, and `few duplicates`, copies edited so much that few are similar (corpus.py). With --full they have 1.05 GB
-and 640 MB; tools that would take hours then run only on `copies slice`, 100 MB of copies. neardup reads the copies from
-8 Parquet files, from one, and from 8 JSON Lines files, and writes the kept documents in the same format. --works
-selects some of them.
+The inputs: `docs` and `licences` (from --corpora; else the standard library of this Python),
+`copies`, edited copies of the first, and `few duplicates`, copies edited so much that few are
+similar (corpus.py). With --full they have 1.05 GB and 640 MB; tools that would take hours then run
+only on `copies slice`, 100 MB of copies. neardup reads the copies from 8 Parquet files, from one,
+and from 8 JSON Lines files, and writes the kept documents in the same format. --works selects some
+of them.
 
-Peers that conflict with neardup's packages (text-dedup; datatrove with xxhash<4, spacy, tokenizers and regex) need
-their own virtual environment: --interpreter datatrove=FOLDER/bin/python. Missing tools are named and skipped. --work
-keeps the inputs and the true pairs for the next run.
+Peers that conflict with neardup's packages (text-dedup; datatrove with xxhash<4, spacy, tokenizers
+and regex) need
+their own virtual environment: --interpreter datatrove=FOLDER/bin/python. Missing tools are named
+and skipped. --work keeps the inputs and the true pairs for the next run.
 """
 
 import argparse
@@ -77,8 +80,21 @@ PEERS = (
     Tool("rensa Deduplicator", "rensa_deduplicator", "removed", "rensa"),
     Tool("FastSketchLSH 16x8", "fastsketchlsh_pairs", "pairs", "FastSketchLSH"),
     Tool("datasketch 9x13", "datasketch_pairs", "pairs", "datasketch", is_slow=True),
-    Tool("datasketch 9x13, filtered", "datasketch_pairs", "pairs", "datasketch", ("filter",), is_slow=True),
-    Tool("SetSimilaritySearch (exact)", "setsimilaritysearch_pairs", "pairs", "SetSimilaritySearch", is_slow=True),
+    Tool(
+        "datasketch 9x13, filtered",
+        "datasketch_pairs",
+        "pairs",
+        "datasketch",
+        ("filter",),
+        is_slow=True,
+    ),
+    Tool(
+        "SetSimilaritySearch (exact)",
+        "setsimilaritysearch_pairs",
+        "pairs",
+        "SetSimilaritySearch",
+        is_slow=True,
+    ),
     Tool("text-dedup, own words", "text_dedup_removed", "removed", "text-dedup", is_slow=True),
     Tool("datatrove, own words", "datatrove_removed", "removed", "datatrove", is_slow=True),
 )
@@ -88,7 +104,9 @@ NEARDUP_COMMANDS = {"pairs": "pairs", "dedup": "removed"}
 def neardup(command, source, out):
     """Run a command of neardup; return what it cost and its answer: pairs, or removed id -> kept id."""
     answer = out / "pairs.parquet" if command == "pairs" else out / "out"
-    cost = process.run([NEARDUP, command, source, "-o", answer, "--threads", NUM_THREADS], out / "log")
+    cost = process.run(
+        [NEARDUP, command, source, "-o", answer, "--threads", NUM_THREADS], out / "log"
+    )
     table = pq.read_table(answer if command == "pairs" else answer / "removed.parquet")
     columns = ("doc_a", "doc_b") if command == "pairs" else ("doc_id", "kept_id")
     report = Path(f"{answer}.report.json") if command == "pairs" else answer / "report.json"
@@ -110,7 +128,11 @@ def peer(tool, interpreter, source, out):
     """Run the script of a peer; return what it cost and the lines of its answer."""
     script = HERE / "peers" / f"{tool.script}.py"
     cost = process.run([interpreter, script, source, out / "answer.tsv", *tool.words], out / "log")
-    return cost, [tuple(line.split("\t")) for line in (out / "answer.tsv").read_text("utf-8").splitlines()], None
+    return (
+        cost,
+        [tuple(line.split("\t")) for line in (out / "answer.tsv").read_text("utf-8").splitlines()],
+        None,
+    )
 
 
 def judge_pairs(found, truth):
@@ -126,20 +148,36 @@ def judge_removed(found, truth):
     for one, other in truth:
         stands.setdefault(one, set()).add(other)
         stands.setdefault(other, set()).add(one)
-    right = sum(bool((stands.get(row[0], set()) - removed) & set(row[1:] or stands.get(row[0], ()))) for row in found)
+    right = sum(
+        bool((stands.get(row[0], set()) - removed) & set(row[1:] or stands.get(row[0], ())))
+        for row in found
+    )
     return 1 - left / max(len(truth), 1), right / max(len(found), 1)
 
 
-JUDGES = {"pairs": judge_pairs, "removed": judge_removed, "nothing": lambda found, truth: (None, None)}
+JUDGES = {
+    "pairs": judge_pairs,
+    "removed": judge_removed,
+    "nothing": lambda found, truth: (None, None),
+}
 
 
 def read_truth(work, words, folder):
     """The true pairs of a corpus, from a file of an earlier run or computed in a separate process."""
-    file = folder / f"truth-{work.name.replace(' ', '-')}-{corpus.text_bytes(work.source)}-{words}.parquet"
+    file = (
+        folder
+        / f"truth-{work.name.replace(' ', '-')}-{corpus.text_bytes(work.source)}-{words}.parquet"
+    )
     if not file.exists():
-        process.run([sys.executable, HERE / "truth.py", work.source, file, "--words", words], folder / "truth.log")
+        process.run(
+            [sys.executable, HERE / "truth.py", work.source, file, "--words", words],
+            folder / "truth.log",
+        )
     table = pq.read_table(file)
-    return {tuple(sorted(pair)) for pair in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True)}
+    return {
+        tuple(sorted(pair))
+        for pair in zip(table["doc_a"].to_pylist(), table["doc_b"].to_pylist(), strict=True)
+    }
 
 
 def best_run(run, repeat):
@@ -158,7 +196,12 @@ def measure(work, name, answer, run, truth, repeat):
     """One row of the table; a failure is recorded in the row."""
     print(f"{work.name}: {name}", file=sys.stderr, flush=True)
     megabytes = corpus.text_bytes(work.source) / 1e6
-    row = {"work": work.name, "documents": corpus.num_documents(work.source), "MB": round(megabytes, 1), "tool": name}
+    row = {
+        "work": work.name,
+        "documents": corpus.num_documents(work.source),
+        "MB": round(megabytes, 1),
+        "tool": name,
+    }
     try:
         cost, stages, found = best_run(run, repeat)
     except RuntimeError as error:
@@ -217,7 +260,9 @@ def works(options, folder):
         corpus.slice_of(base, first, 10_000_000)
         made = {
             "copies slice": partial(copies, "copies slice", first, folder, 100_000_000),
-            "few duplicates": partial(few, "few duplicates", base, folder, 640_000_000, is_large=True),
+            "few duplicates": partial(
+                few, "few duplicates", base, folder, 640_000_000, is_large=True
+            ),
             "copies": partial(copies, "copies", base, folder, 1_050_000_000, is_large=True),
         }
     else:
@@ -228,7 +273,11 @@ def works(options, folder):
     if options.corpora:
         made = {"licences": partial(Work, "licences", options.corpora / "licences.parquet"), **made}
     made = {base.stem: partial(Work, base.stem, base), **made}
-    return [make() for name, make in made.items() if name in (options.works or ",".join(made)).split(",")]
+    return [
+        make()
+        for name, make in made.items()
+        if name in (options.works or ",".join(made)).split(",")
+    ]
 
 
 def versions(tools, interpreters):
@@ -244,11 +293,21 @@ def versions(tools, interpreters):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and licences.parquet")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of a short measurement; the best counts")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--corpora", type=Path, help="folder with docs.parquet and licences.parquet"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="runs of a short measurement; the best counts"
+    )
     parser.add_argument("--full", action="store_true", help="1 GB of copies instead of 20 MB")
-    parser.add_argument("--tools", default="", help="run only tools whose name contains one of these, comma-separated")
+    parser.add_argument(
+        "--tools",
+        default="",
+        help="run only tools whose name contains one of these, comma-separated",
+    )
     parser.add_argument("--works", help="run only on these inputs, comma-separated")
     parser.add_argument(
         "--interpreter",
@@ -258,7 +317,9 @@ def arguments():
         help="the Python of a peer's own environment",
     )
     parser.add_argument(
-        "--work", type=Path, help="folder that keeps the generated inputs and the true pairs for the next run"
+        "--work",
+        type=Path,
+        help="folder that keeps the generated inputs and the true pairs for the next run",
     )
     parser.add_argument("--result", default="end_to_end", help="name of the file in results/")
     return parser.parse_args()

@@ -1,8 +1,9 @@
 """What does finding every pair cost, compared with banding, and how much does banding miss?
 
-First table: the exact join, LSH at the default recall and SetSimilaritySearch (given ready-made sets, one thread, with
-a time limit) list the pairs of real corpora. Second table: the share of the true pairs, other than exact copies, that
-LSH finds at the default recall, and with the bands and rows that datasketch would choose, on the same signatures.
+First table: the exact join, LSH at the default recall and SetSimilaritySearch (given ready-made
+sets, one thread, with a time limit) list the pairs of real corpora. Second table: the share of the
+true pairs, other than exact copies, that LSH finds at the default recall, and with the bands and
+rows that datasketch would choose, on the same signatures.
 """
 
 import multiprocessing
@@ -40,7 +41,9 @@ def run(texts, repeat, **settings):
 def searched(texts, threshold):
     """Seconds and pairs of SetSimilaritySearch, or nothing if building and joining the sets takes too long."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=_search, args=(texts, threshold, sender))
+    process = multiprocessing.get_context("fork").Process(
+        target=_search, args=(texts, threshold, sender)
+    )
     process.start()
     sender.close()  # so that a failed process is noticed immediately, and not mistaken for a slow one
     found = receiver.recv() if receiver.poll(PEER_SECONDS) else (None, None)
@@ -54,7 +57,9 @@ def _search(texts, threshold, sender):
     sets = [part.tolist() for part in np.split(shingles, ends[1:-1])]
     has_shingles = [own for own in sets if own]
     began = time.perf_counter()
-    found = SetSimilaritySearch.all_pairs(has_shingles, similarity_func_name="jaccard", similarity_threshold=threshold)
+    found = SetSimilaritySearch.all_pairs(
+        has_shingles, similarity_func_name="jaccard", similarity_threshold=threshold
+    )
     count = sum(1 for _ in found)
     sender.send((time.perf_counter() - began, count))
 
@@ -74,7 +79,9 @@ def cost(name, texts, threshold, repeat):
         "exact core-seconds": exact_work,
         "LSH core-seconds": lsh_work,
         "exact / LSH": exact_work / lsh_work,
-        "SetSimilaritySearch seconds": peer_seconds if peer_seconds is not None else f"over {PEER_SECONDS}",
+        "SetSimilaritySearch seconds": peer_seconds
+        if peer_seconds is not None
+        else f"over {PEER_SECONDS}",
         "exact compared": exact.comparisons,
         "LSH compared": lsh.comparisons,
         "LSH pairs": lsh.pairs.num_rows,

@@ -1,8 +1,9 @@
 """Does a document crafted by someone who knows the seed take more than linear time?
 
-A brute-force search finds words whose hashes, with the default seed, all fall into the same 64th of a document's hash
-table, so that they collide; for comparison, the same number of ordinary words is measured. Each size is twice the one
-before; `exponent` is how the time grows from one to the next: 1 is linear.
+A brute-force search finds words whose hashes, with the default seed, all fall into the same 64th of
+a document's hash table, so that they collide; for comparison, the same number of ordinary words is
+measured. Each size is twice the one before; `exponent` is how the time grows from one to the next:
+1 is linear.
 """
 
 import math
@@ -59,7 +60,13 @@ def measure_shingles(name, words, repeat):
         text = " ".join(words[:size])
         seconds = best_cpu_seconds(lambda text=text: neardup.shingles(text, size=1), repeat)
         rows.append(
-            {"command": "shingles", "words": name, "shingles": size, "MB": len(text) / 1e6, "CPU seconds": seconds}
+            {
+                "command": "shingles",
+                "words": name,
+                "shingles": size,
+                "MB": len(text) / 1e6,
+                "CPU seconds": seconds,
+            }
         )
     return with_exponents(rows)
 
@@ -69,9 +76,19 @@ def measure_pairs(name, words, repeat):
     rows = []
     for size in SIZES:
         texts = [" ".join(words[:size]), " ".join(words[1:size])]
-        seconds = best_cpu_seconds(lambda texts=texts: neardup.find_pairs(texts, size=1, threads=1), repeat)
+        seconds = best_cpu_seconds(
+            lambda texts=texts: neardup.find_pairs(texts, size=1, threads=1), repeat
+        )
         megabytes = sum(map(len, texts)) / 1e6
-        rows.append({"command": "pairs", "words": name, "shingles": 2 * size, "MB": megabytes, "CPU seconds": seconds})
+        rows.append(
+            {
+                "command": "pairs",
+                "words": name,
+                "shingles": 2 * size,
+                "MB": megabytes,
+                "CPU seconds": seconds,
+            }
+        )
     return with_exponents(rows)
 
 
@@ -88,7 +105,14 @@ def main():
         source = Path(folder) / "crafted.parquet"
         pq.write_table(pa.table({"text": [" ".join(crafted), " ".join(crafted[1:])]}), source)
         cost, report = growth.deduplicate(source, ("--size", "1"))
-        rows.append({"command": "dedup", "words": "crafted", "shingles": 2 * len(crafted), "seconds": cost.seconds})
+        rows.append(
+            {
+                "command": "dedup",
+                "words": "crafted",
+                "shingles": 2 * len(crafted),
+                "seconds": cost.seconds,
+            }
+        )
         assert report["removed"] == 1
     harness.publish("flooding", rows, harness.machine())
 

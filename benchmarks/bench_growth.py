@@ -1,15 +1,16 @@
 """Do time and memory grow no faster than the input?
 
-- `pages`: text with few duplicates, with the default memory and with `--memory 2GB`. The MB/s of every size must be
-  within 10 % of those of the smallest one. 640 MB, 5 GB and 10 GB with --full.
-- `short documents` of about 200 bytes, one in ten a near-copy, with `--memory 2GB`: ten times the documents may take at
-  most 11 times the core-seconds. 1 M and 10 M with --full.
-- `near-copies` of one page, and the same with `strays`: one document in a hundred is cut from the page but below the
-  threshold, so it is kept, and every later document shares a bucket with many of them. 3.3 times the documents may
-  take at most 3.8 times the seconds. 100 k, 300 k and 1 M with --full.
+- `pages`: text with few duplicates, with the default memory and with `--memory 2GB`. The MB/s of
+  every size must be within 10 % of those of the smallest one. 640 MB, 5 GB and 10 GB with --full.
+- `short documents` of about 200 bytes, one in ten a near-copy, with `--memory 2GB`: ten times the
+  documents may take at most 11 times the core-seconds. 1 M and 10 M with --full.
+- `near-copies` of one page, and the same with `strays`: one document in a hundred is cut from the
+  page but below the threshold, so it is kept, and every later document shares a bucket with many of
+  them. 3.3 times the documents may take at most 3.8 times the seconds. 100 k, 300 k and 1 M with
+  --full.
 
-The peak must stay within 1.1 times the memory. Without --full the sizes are a tenth or less, and only the peak is
-judged. --full takes about 20 minutes on two quiet cores, and 16 GB of disk.
+The peak must stay within 1.1 times the memory. Without --full the sizes are a tenth or less, and
+only the peak is judged. --full takes about 20 minutes on two quiet cores, and 16 GB of disk.
 """
 
 import shutil
@@ -33,7 +34,9 @@ MOST_SECONDS = 3.8 / (10 / 3)
 
 def main():
     parser = growth.parser(__doc__)
-    parser.add_argument("--only", choices=FAMILIES, action="append", help="measure only this; repeatable")
+    parser.add_argument(
+        "--only", choices=FAMILIES, action="append", help="measure only this; repeatable"
+    )
     options = parser.parse_args()
     rows, broken = [], []
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
@@ -57,13 +60,17 @@ def measure_pages(folder, options, rows, broken):
     for measured in series.values():
         for row in growth.compare(measured):
             if options.full and row["MB/s"] < LEAST_SPEED * measured[0]["MB/s"]:
-                broken.append(f"{_name(row)}: {row['MB/s']:.0f} MB/s after {measured[0]['MB/s']:.0f}")
+                broken.append(
+                    f"{_name(row)}: {row['MB/s']:.0f} MB/s after {measured[0]['MB/s']:.0f}"
+                )
         rows += measured
 
 
 def measure_short_documents(folder, options, rows, broken):
     counts = (1_000_000, 10_000_000) if options.full else (20_000, 200_000)
-    rows += _measure_counts("short documents", corpus.short_documents, counts, folder, options, LIMITED, broken)
+    rows += _measure_counts(
+        "short documents", corpus.short_documents, counts, folder, options, LIMITED, broken
+    )
     _judge(rows[-1:], "core-seconds", MOST_CORE_SECONDS, options, broken)
 
 
@@ -101,7 +108,9 @@ def _measure(name, source, options, settings, broken):
     memory = 2 * GIGABYTE if settings == LIMITED else free_bytes() // 2
     row = growth.measure(name, source, options, settings) | {"memory MB": memory / 1e6}
     if row["peak MB"] * 1e6 > MOST_MEMORY * memory:
-        broken.append(f"{_name(row)}: peak of {row['peak MB']:,.0f} MB, memory {memory / 1e6:,.0f} MB")
+        broken.append(
+            f"{_name(row)}: peak of {row['peak MB']:,.0f} MB, memory {memory / 1e6:,.0f} MB"
+        )
     return row
 
 

@@ -4,14 +4,16 @@
     python benchmarks/bench_index.py --documents 10000000     10 million, without datasketch: results/index_10m.json
     python benchmarks/bench_index.py --table                  put the results into docs/index.md
 
-Documents are 150 random words, and every tenth one is a near-copy of an earlier one. Recall is that of the copies whose
-similarity is between the threshold and 0.85. A measurement of a disk says little without its sync time, so that is
-measured too. Memory is anonymous (RssAnon), its peak is sampled: mapped files are not counted, the system drops them.
-"Cold" queries are those of an index whose files were dropped from memory: as slow as a larger index can get.
-A million documents take 2 GB of disk, and as much again while they are compacted.
+Documents are 150 random words, and every tenth one is a near-copy of an earlier one. Recall is that
+of the copies whose similarity is between the threshold and 0.85. A measurement of a disk says
+little without its sync time, so that is measured too. Memory is anonymous (RssAnon), its peak is
+sampled: mapped files are not counted, the system drops them. "Cold" queries are those of an index
+whose files were dropped from memory: as slow as a larger index can get. A million documents take 2
+GB of disk, and as much again while they are compacted.
 
-Beside it datasketch, in memory and on a Redis server of its own, with the same 5-word shingles and 128 slots: on fewer
-documents, because it is slow, and without scores, because it has none. What is not installed is left out and named.
+Beside it datasketch, in memory and on a Redis server of its own, with the same 5-word shingles and
+128 slots: on fewer documents, because it is slow, and without scores, because it has none. What is
+not installed is left out and named.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def texts(count, seed):
     for doc in chosen.tolist():
         words[doc] = words[copies[doc]]
         # Three words changed leave a similarity of about 0.81, two of 0.87.
-        words[doc, draw.choice(LENGTH, draw.integers(0, 4), replace=False)] = draw.integers(WORDS.size)
+        words[doc, draw.choice(LENGTH, draw.integers(0, 4), replace=False)] = draw.integers(
+            WORDS.size
+        )
     return as_texts(words), copies
 
 
@@ -115,10 +119,15 @@ def sync_seconds(folder, count=300):
         os.fsync(file)
         block, seconds = os.urandom(4096), []
         for number in range(count):
-            seconds.append(timed(lambda at=number: (os.pwrite(file, block, at * 4096), os.fdatasync(file)))[1])
+            seconds.append(
+                timed(lambda at=number: (os.pwrite(file, block, at * 4096), os.fdatasync(file)))[1]
+            )
     finally:
         os.close(file)
-    return {"sync median ms": statistics.median(seconds) * 1e3, "sync p99 ms": percentile(seconds, 0.99) * 1e3}
+    return {
+        "sync median ms": statistics.median(seconds) * 1e3,
+        "sync p99 ms": percentile(seconds, 0.99) * 1e3,
+    }
 
 
 class Asked:
@@ -145,18 +154,28 @@ class Asked:
         for text in self.sample[:500]:
             query(text)
         seconds = [timed(lambda text=text: query(text))[1] for text in self.sample[:2000]]
-        return {"query median ms": statistics.median(seconds) * 1e3, "query p99 ms": percentile(seconds, 0.99) * 1e3}
+        return {
+            "query median ms": statistics.median(seconds) * 1e3,
+            "query p99 ms": percentile(seconds, 0.99) * 1e3,
+        }
 
 
 def measure_index(folder, num_documents):
     """Insert, compact, open, query, remove: one row."""
-    row, path, asked = {"tool": "neardup", "documents": num_documents}, folder / "index", Asked(num_documents, QUERIES)
+    row, path, asked = (
+        {"tool": "neardup", "documents": num_documents},
+        folder / "index",
+        Asked(num_documents, QUERIES),
+    )
     with Memory() as memory:
         index = neardup.Index.create(path)
         warm(index)
         row |= fill(index, num_documents, asked)
         row["segments"] = index.info()["segments"]
-        row |= {f"{name} before compact": value for name, value in asked.query_times(index.query).items()}
+        row |= {
+            f"{name} before compact": value
+            for name, value in asked.query_times(index.query).items()
+        }
         row |= insert_alone(folder, index)
         peaks = {"insert": memory.take()}
         row["compact s"] = timed(index.compact)[1]
@@ -164,12 +183,16 @@ def measure_index(folder, num_documents):
         row["bytes/document"] = index.info()["bytes"] / len(index)
         index.close()
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            row["memory bytes/document"] = pool.submit(opened_bytes, path, asked.sample[:500]).result() / num_documents
+            row["memory bytes/document"] = (
+                pool.submit(opened_bytes, path, asked.sample[:500]).result() / num_documents
+            )
         index, row["open s"] = timed(lambda: neardup.Index.open(path))
         row |= asked.query_times(index.query)
         row["query_many/s"] = len(asked.sample) / timed(lambda: index.query_many(asked.sample))[1]
         row |= asked.recall(lambda text: {match.doc_id for match in index.query(text, k=None)})
-        gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 10_000))][:10_000]
+        gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 10_000))][
+            :10_000
+        ]
         row["remove s"], row["removed"] = timed(lambda: index.remove(gone))[1], len(gone)
         index.close()
         row |= measure_cold(path, asked.sample)
@@ -217,7 +240,10 @@ def disk_reads():
 
 def opened_bytes(path, questions):
     """Return the memory that an open index takes after queries, in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder, neardup.Index.create(Path(folder) / "warm") as index:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        neardup.Index.create(Path(folder) / "warm") as index,
+    ):
         warm(index)
     before = process.anonymous_bytes()
     with neardup.Index.open(path, read_only=True) as index:
@@ -239,7 +265,9 @@ def warm(index):
 def fill(index, num_documents, asked):
     seconds, cpu = 0.0, 0.0
     for first, made, copies in batches(num_documents):
-        table = pa.table({"id": pa.array(range(first, first + len(made))).cast(pa.string()), "text": made})
+        table = pa.table(
+            {"id": pa.array(range(first, first + len(made))).cast(pa.string()), "text": made}
+        )
         began = time.process_time()
         seconds += timed(lambda table=table: index.insert_many(table))[1]
         cpu += time.process_time() - began
@@ -251,7 +279,9 @@ def insert_alone(folder, index, count=2_000):
     """Durable inserts, one document a call, from one thread and from several; and with durability="fast"."""
     found = sync_seconds(folder)
     for number in THREADS:
-        found[f"insert/s, {number} threads"] = count / insert_threads(index, f"t{number}", number, count)
+        found[f"insert/s, {number} threads"] = count / insert_threads(
+            index, f"t{number}", number, count
+        )
     with neardup.Index.create(folder / "fast", durability="fast") as fast:
         found["insert/s, fast"] = count / insert_threads(fast, "f", 1, count)
     return found
@@ -265,7 +295,9 @@ def insert_threads(index, name, num_threads, count):
             index.insert(f"{name} {at}", made[at])
 
     threads = [threading.Thread(target=insert, args=(number,)) for number in range(num_threads)]
-    return timed(lambda: [thread.start() for thread in threads] and [thread.join() for thread in threads])[1]
+    return timed(
+        lambda: [thread.start() for thread in threads] and [thread.join() for thread in threads]
+    )[1]
 
 
 def measure_hot(folder, copies):
@@ -280,29 +312,47 @@ def measure_hot(folder, copies):
     last = made[copies:].to_pylist()
     row = {"copies": copies}
     with neardup.Index.create(folder / f"new {copies}", durability="fast") as index:
-        row["insert_new_many us each"] = timed(lambda: index.insert_new_many(table))[1] / copies * 1e6
-        seconds = [timed(lambda at=at: index.insert_new(f"n{at}", last[at]))[1] for at in range(100)]
+        row["insert_new_many us each"] = (
+            timed(lambda: index.insert_new_many(table))[1] / copies * 1e6
+        )
+        seconds = [
+            timed(lambda at=at: index.insert_new(f"n{at}", last[at]))[1] for at in range(100)
+        ]
         row["insert_new median ms"] = statistics.median(seconds) * 1e3
-        row["query median ms"] = statistics.median(timed(lambda text=text: index.query(text))[1] for text in last) * 1e3
+        row["query median ms"] = (
+            statistics.median(timed(lambda text=text: index.query(text))[1] for text in last) * 1e3
+        )
         row["stored"] = len(index)
     with neardup.Index.create(folder / f"all {copies}", durability="fast") as index:
         index.insert_many(table)
-        row["query ms, all stored"] = statistics.median(timed(lambda t=t: index.query(t))[1] for t in last[:9]) * 1e3
+        row["query ms, all stored"] = (
+            statistics.median(timed(lambda t=t: index.query(t))[1] for t in last[:9]) * 1e3
+        )
     return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument("--peer-documents", type=int, help="documents for datasketch; by default 100,000, 0 with 10 M")
-    parser.add_argument("--table", action="store_true", help="measure nothing; put the results into docs/index.md")
-    parser.add_argument("--corpora", help="not used: documents are made here, so that their near-copies are known")
+    parser.add_argument(
+        "--peer-documents",
+        type=int,
+        help="documents for datasketch; by default 100,000, 0 with 10 M",
+    )
+    parser.add_argument(
+        "--table", action="store_true", help="measure nothing; put the results into docs/index.md"
+    )
+    parser.add_argument(
+        "--corpora", help="not used: documents are made here, so that their near-copies are known"
+    )
     options = parser.parse_args()
     if options.table:
         index_table.write()
         return
     is_large = options.documents > 1_000_000
-    peers = options.peer_documents if options.peer_documents is not None else 0 if is_large else 100_000
+    peers = (
+        options.peer_documents if options.peer_documents is not None else 0 if is_large else 100_000
+    )
     with tempfile.TemporaryDirectory(prefix="bench-index-") as made:
         folder = Path(made)
         about = harness.machine()

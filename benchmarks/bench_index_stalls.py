@@ -3,12 +3,16 @@
     python benchmarks/bench_index_stalls.py                        1 million documents: results/index_stalls.json
     python benchmarks/bench_index_stalls.py --documents 200000     fewer
 
-Documents are those of bench_index.py. They are stored by `insert_many`, with `--alone` single inserts before every
-batch of 50,000: these are timed, and so are batches of 10, and single inserts for as long as `compact()` takes. For the
-memory, documents of 90 KB are stored by one `insert_many`, and compacted.
+Documents are those of bench_index.py. They are stored by `insert_many`, with `--alone` single
+inserts before every
+batch of 50,000: these are timed, and so are batches of 10, and single inserts for as long as
+`compact()` takes. For the memory, documents of 90 KB are stored by one `insert_many`, and
+compacted.
 
-On a machine that others use, an insert also waits for a core. The kernel counts that (schedstat), and the columns "own"
-leave it out: for the thread that inserts, and for the one that merges, which may have held a lock meanwhile.
+On a machine that others use, an insert also waits for a core. The kernel counts that (schedstat),
+and the columns "own"
+leave it out: for the thread that inserts, and for the one that merges, which may have held a lock
+meanwhile.
 """
 
 from __future__ import annotations
@@ -74,7 +78,9 @@ def grow(index, num_documents, alone):
     timed = Latencies()
     for first, made, _ in bench_index.batches(num_documents, BATCH):
         for at, text in enumerate(made[:alone].to_pylist()):
-            timed.time(lambda at=at, text=text, first=first: index.insert(f"alone {first + at}", text))
+            timed.time(
+                lambda at=at, text=text, first=first: index.insert(f"alone {first + at}", text)
+            )
         ids = pa.array(range(first, first + len(made))).cast(pa.string())
         index.insert_many(pa.table({"id": ids, "text": made}))
     return timed.row()
@@ -87,7 +93,10 @@ def small_batches(index, count=5_000):
     for first in range(0, count, 10):
         part = {f"ten {first + at}": made[first + at] for at in range(10)}
         timed.time(lambda part=part: index.insert_many(part))
-    rates = {"per second": count / (time.perf_counter() - began), "per CPU second": count / (time.process_time() - cpu)}
+    rates = {
+        "per second": count / (time.perf_counter() - began),
+        "per CPU second": count / (time.process_time() - cpu),
+    }
     return rates | timed.row()
 
 
@@ -108,14 +117,22 @@ def beside_compact(index):
 def long_documents(folder):
     """The memory of one `insert_many` of documents of 90 KB, and of `compact()`, without that of the texts."""
     draw = np.random.default_rng(4)
-    words = bench_index.WORDS[draw.integers(bench_index.WORDS.size, size=(LONG_DOCUMENTS, LONG_WORDS))]
+    words = bench_index.WORDS[
+        draw.integers(bench_index.WORDS.size, size=(LONG_DOCUMENTS, LONG_WORDS))
+    ]
     ends = np.arange(LONG_DOCUMENTS + 1, dtype=np.int64) * LONG_WORDS * words.itemsize
     made = pa.LargeStringArray.from_buffers(LONG_DOCUMENTS, pa.py_buffer(ends), pa.py_buffer(words))
     table = pa.table({"id": pa.array(range(LONG_DOCUMENTS)).cast(pa.string()), "text": made})
     found = {"documents": LONG_DOCUMENTS, "text bytes": words.nbytes}
-    with neardup.Index.create(folder / "long", durability="fast") as index, bench_index.Memory() as memory:
+    with (
+        neardup.Index.create(folder / "long", durability="fast") as index,
+        bench_index.Memory() as memory,
+    ):
         bench_index.warm(index)
-        for name, call in (("insert_many", lambda: index.insert_many(table)), ("compact", index.compact)):
+        for name, call in (
+            ("insert_many", lambda: index.insert_many(table)),
+            ("compact", index.compact),
+        ):
             before = bench_index.process.anonymous_bytes()
             memory.take()
             call()
@@ -126,8 +143,12 @@ def long_documents(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument("--alone", type=int, default=5_000, help="single inserts before every batch of 50,000")
-    parser.add_argument("--durability", default="fast", help="with 'full', inserts wait for the disk too")
+    parser.add_argument(
+        "--alone", type=int, default=5_000, help="single inserts before every batch of 50,000"
+    )
+    parser.add_argument(
+        "--durability", default="fast", help="with 'full', inserts wait for the disk too"
+    )
     parser.add_argument("--corpora", help="not used: documents are made here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-stalls-") as made:
@@ -136,7 +157,10 @@ def main():
             bench_index.warm(index)
             rows = []
             for name, measure in (
-                ("single inserts while growing", lambda: grow(index, options.documents, options.alone)),
+                (
+                    "single inserts while growing",
+                    lambda: grow(index, options.documents, options.alone),
+                ),
                 ("batches of 10", lambda: small_batches(index)),
                 ("single inserts beside compact", lambda: beside_compact(index)),
             ):
@@ -144,7 +168,11 @@ def main():
                 print(json.dumps(rows[-1]), flush=True)
         rows.append({"what": "documents of 90 KB", **long_documents(folder)})
         print(json.dumps(rows[-1]), flush=True)
-    harness.publish("index_stalls", rows, about | {"documents": options.documents, "durability": options.durability})
+    harness.publish(
+        "index_stalls",
+        rows,
+        about | {"documents": options.documents, "durability": options.durability},
+    )
 
 
 if __name__ == "__main__":

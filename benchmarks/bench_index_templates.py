@@ -3,9 +3,9 @@
     python benchmarks/bench_index_templates.py                    the column "now" of results/index_templates.json
     python benchmarks/bench_index_templates.py --column before    another column, for another version of neardup
 
-Pages have 300 shingles, some of a template and some of their own; the threshold is 0.8. A query is a new page of the
-same template, warm, from one thread. CPU time is measured, so other work on the machine matters less.
-`python benchmarks/bench_index.py --table` puts the result into docs/index.md.
+Pages have 300 shingles, some of a template and some of their own; the threshold is 0.8. A query is
+a new page of the same template, warm, from one thread. CPU time is measured, so other work on the
+machine matters less. `python benchmarks/bench_index.py --table` puts the result into docs/index.md.
 """
 
 from __future__ import annotations
@@ -74,13 +74,19 @@ def main():
     parser.add_argument("--corpora", help="not used: pages are made here")
     options = parser.parse_args()
     path = harness.RESULTS / "index_templates.json"
-    earlier = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else [{} for _ in SIMILARITIES]
+    earlier = (
+        json.loads(path.read_text("utf-8"))["rows"] if path.exists() else [{} for _ in SIMILARITIES]
+    )
     about = harness.machine() | {"pages": PAGES, "shingles": SIZE}
     rows = []
     for similarity, row in zip(SIMILARITIES, earlier, strict=True):
         with tempfile.TemporaryDirectory(prefix="bench-templates-") as made:
             measured = measure(Path(made), similarity)
-        columns = {f"{name}, {options.column}": value for name, value in measured.items() if name != "similarity"}
+        columns = {
+            f"{name}, {options.column}": value
+            for name, value in measured.items()
+            if name != "similarity"
+        }
         rows.append({"similarity": similarity} | row | columns)
         print(json.dumps(rows[-1]), flush=True)
     harness.publish("index_templates", rows, about)

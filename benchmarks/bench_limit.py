@@ -1,8 +1,9 @@
 """How close do the kernels come to the same algorithm in C? One core, ASCII words to 128-slot signatures.
 
-limit.c is the hot path written by hand, compiled for this machine (gcc -O3 -march=native); its signatures must be
-equal. Both process the same buffers in turns, and the best of --repeat counts, so that other work on the machine
-affects both alike. `share` is the speed of neardup relative to C; `folded` and `shingled` show where C spends its time.
+limit.c is the hot path written by hand, compiled for this machine (gcc -O3 -march=native); its
+signatures must be equal. Both process the same buffers in turns, and the best of --repeat counts,
+so that other work on the machine affects both alike. `share` is the speed of neardup relative to C;
+`folded` and `shingled` show where C spends its time.
 """
 
 import ctypes
@@ -40,10 +41,23 @@ def in_c(compiled, texts, config):
     source = np.concatenate([source, np.zeros(64, np.uint8)])
     longest = int(np.diff(offsets).max(initial=0))
     folded, inside = np.zeros(longest + 128, np.uint8), np.zeros(longest // 64 + 2, np.uint64)
-    shingles, out = np.zeros(longest // 2 + 2, np.uint64), np.empty((len(texts), config.num_perm), np.uint32)
+    shingles, out = (
+        np.zeros(longest // 2 + 2, np.uint64),
+        np.empty((len(texts), config.num_perm), np.uint32),
+    )
     multipliers, addends = jaccard._coefficients()
     log_slots = config.num_perm.bit_length() - 1
-    arrays = (source, offsets, shingle_key(config.seed), multipliers, addends, folded, inside, shingles, out)
+    arrays = (
+        source,
+        offsets,
+        shingle_key(config.seed),
+        multipliers,
+        addends,
+        folded,
+        inside,
+        shingles,
+        out,
+    )
     text, ends, key, *rest = (ctypes.c_void_p(array.ctypes.data) for array in arrays)
 
     def run(depth):
@@ -63,7 +77,9 @@ def measure(name, texts, compiled, repeat):
     config = Config()
     run, written = in_c(compiled, texts, config)
     run(3)
-    assert np.array_equal(written, jaccard.text_signatures(texts, config)), "C computes different signatures"
+    assert np.array_equal(written, jaccard.text_signatures(texts, config)), (
+        "C computes different signatures"
+    )
     times = {"neardup": [], "C": [], "shingled": [], "folded": []}
     for _ in range(repeat):
         times["neardup"].append(seconds(lambda: jaccard.text_signatures(texts, config)))
@@ -91,7 +107,14 @@ def main():
     texts = texts.cast(pa.large_string())
     texts = texts.filter(pc.string_is_ascii(texts)).combine_chunks()
     with tempfile.TemporaryDirectory() as folder:
-        rows = [measure(f"{name}, ASCII documents", texts, compile_limit(compiler, folder), 5 * options.repeat)]
+        rows = [
+            measure(
+                f"{name}, ASCII documents",
+                texts,
+                compile_limit(compiler, folder),
+                5 * options.repeat,
+            )
+        ]
         spoken = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)  # noqa: S603
     about = harness.machine() | {"gcc": spoken.stdout.splitlines()[0], "flags": " ".join(FLAGS[:2])}
     harness.publish("limit", rows, about)

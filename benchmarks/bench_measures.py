@@ -1,10 +1,11 @@
 """How fast, with how much memory and what recall are similar vectors, bits and baskets found?
 
-Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming), 100,000 baskets of 10
-items with weights, and 100,000 sets of 10 to 100 items some of which contain others, against brute force and other
-tools; and 1 million baskets of 10 items at 0.8. One in five is a copy with a varying amount of noise. Recall is the
-share of the pairs that an exact search finds. Without --full, everything is a tenth of that. To add a tool, write a
-function in peers/measure_pairs.py; to add a measure, add its data here.
+Pairs at a threshold among 100,000 vectors of 64 numbers (cosine), 100,000 of 256 bits (Hamming),
+100,000 baskets of 10 items with weights, and 100,000 sets of 10 to 100 items some of which contain
+others, against brute force and other tools; and 1 million baskets of 10 items at 0.8. One in five
+is a copy with a varying amount of noise. Recall is the share of the pairs that an exact search
+finds. Without --full, everything is a tenth of that. To add a tool, write a function in
+peers/measure_pairs.py; to add a measure, add its data here.
 """
 
 import sys
@@ -50,13 +51,20 @@ def make_bits(count, rng):
 
 def make_weights(count, rng):
     copies = count // 5
-    items = np.argsort(rng.random((count, 40)), axis=1)[:, :BASKET] + rng.integers(0, 1000, (count, 1)) * 40
+    items = (
+        np.argsort(rng.random((count, 40)), axis=1)[:, :BASKET]
+        + rng.integers(0, 1000, (count, 1)) * 40
+    )
     weights = rng.gamma(2.0, 1.0, (count, BASKET))
     items[-copies:] = items[:copies]
     weights[-copies:] = weights[:copies] * np.exp(
         rng.uniform(0, 0.6, (copies, 1)) * rng.standard_normal((copies, BASKET))
     )
-    return {"items": items.ravel(), "weights": weights.ravel(), "ends": np.arange(count + 1) * BASKET}
+    return {
+        "items": items.ravel(),
+        "weights": weights.ravel(),
+        "ends": np.arange(count + 1) * BASKET,
+    }
 
 
 def make_parts(count, rng):
@@ -92,9 +100,15 @@ def measured(measure, tool, count, folder):
     rng = np.random.default_rng(7)
     data, out = folder / "data.npz", folder / "out.npz"
     np.savez(data, **DATA[measure](count, rng))
-    run = process.run([sys.executable, WORKER, measure, tool, data, THRESHOLDS[measure], out], folder / "log")
+    run = process.run(
+        [sys.executable, WORKER, measure, tool, data, THRESHOLDS[measure], out], folder / "log"
+    )
     answer = np.load(out)
-    return set(map(tuple, np.sort(answer["pairs"], axis=1).tolist())), float(answer["seconds"]), run.peak_bytes
+    return (
+        set(map(tuple, np.sort(answer["pairs"], axis=1).tolist())),
+        float(answer["seconds"]),
+        run.peak_bytes,
+    )
 
 
 def main():
@@ -125,8 +139,19 @@ def main():
                     "false": len(pairs - known) if known is not None else None,
                 }
             )
-    rows.sort(key=lambda row: (list(DATA).index(row["measure"]), -row["items"], row["tool"] != "neardup", row["tool"]))
-    harness.publish("measures" if options.full else "measures_small", rows, harness.machine("faiss-cpu", "datasketch"))
+    rows.sort(
+        key=lambda row: (
+            list(DATA).index(row["measure"]),
+            -row["items"],
+            row["tool"] != "neardup",
+            row["tool"],
+        )
+    )
+    harness.publish(
+        "measures" if options.full else "measures_small",
+        rows,
+        harness.machine("faiss-cpu", "datasketch"),
+    )
 
 
 if __name__ == "__main__":

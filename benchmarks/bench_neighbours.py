@@ -1,9 +1,10 @@
 """How fast, with how much memory and what recall are the 10 nearest neighbours of every item found?
 
-100,000 baskets of 20 items (Jaccard), 100,000 vectors of 64 numbers (cosine) and 100,000 of 256 bits (Hamming), each in
-families of 20 variants of one item; a tenth of that without --full. Recall@10 is the share of answers at least as
-similar as the tenth best that brute force finds, so that any of several equally similar ones counts. To add a tool,
-write a function in peers/measure_neighbours.py; to add a measure, add its data and similarity here.
+100,000 baskets of 20 items (Jaccard), 100,000 vectors of 64 numbers (cosine) and 100,000 of 256
+bits (Hamming), each in families of 20 variants of one item; a tenth of that without --full.
+Recall@10 is the share of answers at least as similar as the tenth best that brute force finds, so
+that any of several equally similar ones counts. To add a tool, write a function in
+peers/measure_neighbours.py; to add a measure, add its data and similarity here.
 """
 
 import sys
@@ -19,7 +20,11 @@ sys.path.append(str(Path(__file__).parent / "peers"))
 from measure_neighbours import NOBODY, TOOLS
 
 WORKER = Path(__file__).parent / "peers" / "measure_neighbours.py"
-EXACT = {"jaccard": "scipy, brute force", "cosine": "numpy, brute force", "hamming": "faiss IndexBinaryFlat"}
+EXACT = {
+    "jaccard": "scipy, brute force",
+    "cosine": "numpy, brute force",
+    "hamming": "faiss IndexBinaryFlat",
+}
 K = 10
 FAMILY = 20
 BASKET = 20
@@ -31,17 +36,28 @@ def make_baskets(count, rng):
     """Distinct items in every basket: the n-th place takes items that are n modulo the size of a basket."""
     stems = np.repeat(rng.integers(0, 1 << 16, (count // FAMILY, BASKET)), FAMILY, axis=0)
     is_own = rng.random(stems.shape) < rng.uniform(0, 0.6, (count, 1))
-    return {"items": np.where(is_own, rng.integers(0, 1 << 16, stems.shape), stems) * BASKET + np.arange(BASKET)}
+    return {
+        "items": np.where(is_own, rng.integers(0, 1 << 16, stems.shape), stems) * BASKET
+        + np.arange(BASKET)
+    }
 
 
 def make_vectors(count, rng):
     stems = np.repeat(rng.standard_normal((count // FAMILY, 64)), FAMILY, axis=0)
-    return {"vectors": (stems + rng.uniform(0.1, 1, (count, 1)) * rng.standard_normal(stems.shape)).astype(np.float32)}
+    return {
+        "vectors": (
+            stems + rng.uniform(0.1, 1, (count, 1)) * rng.standard_normal(stems.shape)
+        ).astype(np.float32)
+    }
 
 
 def make_bits(count, rng):
     stems = np.repeat(rng.integers(0, 2, (count // FAMILY, 256), np.uint8), FAMILY, axis=0)
-    return {"packed": np.packbits(stems ^ (rng.random(stems.shape) < rng.uniform(0, 0.2, (count, 1))), axis=1)}
+    return {
+        "packed": np.packbits(
+            stems ^ (rng.random(stems.shape) < rng.uniform(0, 0.2, (count, 1))), axis=1
+        )
+    }
 
 
 def shared_items(data, one, two):
@@ -55,7 +71,9 @@ def cosines(data, one, two):
 
 
 def equal_bits(data, one, two):
-    return -np.unpackbits(data["packed"][one] ^ data["packed"][two], axis=1).sum(axis=1, dtype=np.int64)
+    return -np.unpackbits(data["packed"][one] ^ data["packed"][two], axis=1).sum(
+        axis=1, dtype=np.int64
+    )
 
 
 # A measure: its data, and how similar two items of it are, on any scale.
@@ -102,9 +120,17 @@ def main():
                     "recall": float((found >= tenth[measure]).mean()),
                 }
             )
-    rows.sort(key=lambda row: (list(MEASURES).index(row["measure"]), row["tool"] != "neardup", row["tool"]))
+    rows.sort(
+        key=lambda row: (
+            list(MEASURES).index(row["measure"]),
+            row["tool"] != "neardup",
+            row["tool"],
+        )
+    )
     harness.publish(
-        "neighbours" if options.full else "neighbours_small", rows, harness.machine("faiss-cpu", "datasketch", "scipy")
+        "neighbours" if options.full else "neighbours_small",
+        rows,
+        harness.machine("faiss-cpu", "datasketch", "scipy"),
     )
 
 

@@ -1,7 +1,8 @@
 """How long does it take to write a report and to see a view, and how much memory does the server need?
 
-The report of the licences as one file; then a run on 240,000 documents behind `neardup serve`. A view is timed inside
-Chromium, from the click until its content has been drawn. `load_average` shows whether the machine was quiet.
+The report of the licences as one file; then a run on 240,000 documents behind `neardup serve`. A
+view is timed inside Chromium, from the click until its content has been drawn. `load_average` shows
+whether the machine was quiet.
 """
 
 import json
@@ -24,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.chromium import FLAGS, find_chromium
 
 NUM_DOCUMENTS = 240_000
-# Waits until a condition holds and the frame with it has been drawn; times from just before the action.
+# Waits until a condition holds and the frame with it has been drawn; times from just before the
+# action.
 TIMED = """async () => {
   const frame = () => new Promise(requestAnimationFrame);
   const main = document.querySelector("main"), before = main.innerText;
@@ -47,12 +49,18 @@ def neardup_command(*words):
 
 def report_rows(source, name, folder, driver, repeat):
     """The report of a corpus in one file: how long it takes to write, its size, and its first view."""
-    process.run(neardup_command("dedup", source, "-o", folder / "run", "--pairs", "--quiet"), folder / "log")
+    process.run(
+        neardup_command("dedup", source, "-o", folder / "run", "--pairs", "--quiet"), folder / "log"
+    )
     target = folder / "report.html"
     command = neardup_command("report", folder / "run", "-o", target, "--overwrite")
     runs = [process.run(command, folder / "log") for _ in range(repeat)]
     best = min(runs, key=lambda run: run.seconds)
-    yield {"what": f"report.html of {name}: written", "ms": 1e3 * best.seconds, "CPU ms": 1e3 * best.cpu_seconds}
+    yield {
+        "what": f"report.html of {name}: written",
+        "ms": 1e3 * best.seconds,
+        "CPU ms": 1e3 * best.cpu_seconds,
+    }
     yield {"what": f"report.html of {name}: size", "MB": target.stat().st_size / 1e6}
     shown = []
     for _ in range(repeat):
@@ -78,7 +86,10 @@ class Server:
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
         self.url = next(
-            word for line in self.process.stdout for word in line.decode().split() if word.startswith("http")
+            word
+            for line in self.process.stdout
+            for word in line.decode().split()
+            if word.startswith("http")
         )
 
     def seconds_until(self, is_done):
@@ -101,10 +112,12 @@ def views_of(info):
     title = "document.querySelector('main h1')?.innerText".format
     found = "document.querySelector('.caption')?.innerText.includes('found') && {}".format
     slide = (
-        "const range = document.getElementById('threshold'); range.value = {}; range.dispatchEvent(new Event('input'))"
+        "const range = document.getElementById('threshold'); "
+        "range.value = {}; range.dispatchEvent(new Event('input'))"
     )
     filtered = (
-        "const box = document.querySelector('main input'); box.value = '{}'; box.dispatchEvent(new Event('input'))"
+        "const box = document.querySelector('main input'); "
+        "box.value = '{}'; box.dispatchEvent(new Event('input'))"
     )
     return [
         ("review", go("review"), f"{title()} === 'Review'"),
@@ -115,33 +128,63 @@ def views_of(info):
             "document.querySelector('#at-threshold').innerText.startsWith('At 0.90')",
         ),
         ("clusters", go("clusters"), ROW),
-        ("clusters, by weakest similarity", go("clusters?sort=weakest"), f"location.hash.includes('weakest') && {ROW}"),
+        (
+            "clusters, by weakest similarity",
+            go("clusters?sort=weakest"),
+            f"location.hash.includes('weakest') && {ROW}",
+        ),
         (
             "clusters, scrolled to the middle",
             f"document.querySelector('.virtual').scrollTop = 44 * {middle}",
             f"document.querySelector('[aria-rowindex=\\'{middle + 2}\\'] a')",
         ),
-        ("clusters, filter typed", filtered.format("the"), f"location.hash.includes('search=the') && {ROW}"),
+        (
+            "clusters, filter typed",
+            filtered.format("the"),
+            f"location.hash.includes('search=the') && {ROW}",
+        ),
         ("cluster", go(f"cluster/{key}"), "document.getElementById('members')"),
         ("pair", go(f"pair/{key}/{weakest}"), "document.querySelector('[data-side=b]')"),
         ("document", go(f"document/{weakest}"), "document.getElementById('why')"),
-        ("search, a rare word", go("search?search=deallocates"), found("location.hash.endsWith('deallocates')")),
-        ("search, a word of nearly all documents", go("search?search=the"), found("location.hash.endsWith('=the')")),
-        ("search, four words", go("search?search=copy%20of%20the%20vector"), found("location.hash.endsWith('vector')")),
-        ("search, typed", filtered.format("constructor"), found("location.hash.includes('constructor')")),
+        (
+            "search, a rare word",
+            go("search?search=deallocates"),
+            found("location.hash.endsWith('deallocates')"),
+        ),
+        (
+            "search, a word of nearly all documents",
+            go("search?search=the"),
+            found("location.hash.endsWith('=the')"),
+        ),
+        (
+            "search, four words",
+            go("search?search=copy%20of%20the%20vector"),
+            found("location.hash.endsWith('vector')"),
+        ),
+        (
+            "search, typed",
+            filtered.format("constructor"),
+            found("location.hash.includes('constructor')"),
+        ),
     ]
 
 
 def served_rows(run, driver, repeat):
     """The page of the server: how long until it is complete, every view after a click, and its memory."""
     server = Server(run)
-    yield {"what": "server: until the first answer", "ms": 1e3 * server.seconds_until(lambda _: True)}
+    yield {
+        "what": "server: until the first answer",
+        "ms": 1e3 * server.seconds_until(lambda _: True),
+    }
     yield {
         "what": "server: until all texts are there",
         "ms": 1e3 * server.seconds_until(lambda told: told["state"] == "here"),
     }
     is_indexed = lambda told: told["search"]["indexed"] >= told["search"]["documents"] > 0  # noqa: E731
-    yield {"what": "server: until all words are indexed", "ms": 1e3 * server.seconds_until(is_indexed)}
+    yield {
+        "what": "server: until all words are indexed",
+        "ms": 1e3 * server.seconds_until(is_indexed),
+    }
     info = json.load(urlopen(f"{server.url}v1/info"))  # noqa: S310
     with driver.chromium.launch(executable_path=find_chromium(), args=FLAGS) as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -182,7 +225,9 @@ def main():
         about = harness.machine("fastapi", "playwright")
         rows = list(report_rows(few, name, folder, driver, options.repeat))
         corpus.edited_copies(source, folder / "many", float("inf"), num_documents=NUM_DOCUMENTS)
-        command = neardup_command("dedup", folder / "many" / "parquet", "-o", folder / "large", "--pairs", "--quiet")
+        command = neardup_command(
+            "dedup", folder / "many" / "parquet", "-o", folder / "large", "--pairs", "--quiet"
+        )
         process.run(command, folder / "log")
         rows += served_rows(folder / "large", driver, options.repeat)
     harness.publish("page", rows, about)

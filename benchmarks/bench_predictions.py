@@ -1,9 +1,9 @@
 """How accurate are the predictions of `neardup plan INPUT`: memory, comparisons and time, by either method?
 
-Every corpus of --corpora, else the standard library of this Python, is planned and then deduplicated by fresh
-processes, with the files in the page cache and the kernels compiled. Targets: memory within 30 %, comparisons and time
-within a factor of 2. `time` is that of the run, from its report; on a busy machine, it is comparable only if prediction
-and run were disturbed alike.
+Every corpus of --corpora, else the standard library of this Python, is planned and then
+deduplicated by fresh processes, with the files in the page cache and the kernels compiled. Targets:
+memory within 30 %, comparisons and time within a factor of 2. `time` is that of the run, from its
+report; on a busy machine, it is comparable only if prediction and run were disturbed alike.
 """
 
 import json
@@ -53,14 +53,28 @@ def compare(file, given, folder):
     plan = json.loads(neardup("plan", file, *given, "--json", "--quiet"))
     for forecast in plan["estimate"]["forecasts"]:
         out = folder / "out"
-        neardup("dedup", file, *given, "-o", out, "--overwrite", "--quiet", "--method", forecast["method"])
+        neardup(
+            "dedup",
+            file,
+            *given,
+            "-o",
+            out,
+            "--overwrite",
+            "--quiet",
+            "--method",
+            forecast["method"],
+        )
         report = json.loads((out / "report.json").read_text("utf-8"))
         pairs = {
             "memory": (forecast["memory_bytes"], report["peak_memory_bytes"]),
             "candidates": (forecast["candidates"], comparisons(file, given, forecast["method"])),
             "seconds": (forecast["seconds"], report["seconds"]),
         }
-        row = {"corpus": file.stem, "method": forecast["method"], "chosen": forecast["method"] == plan["method"]}
+        row = {
+            "corpus": file.stem,
+            "method": forecast["method"],
+            "chosen": forecast["method"] == plan["method"],
+        }
         for name, (foretold, measured) in pairs.items():
             row |= {f"{name} foretold": foretold, f"{name} measured": measured}
             row[f"{name} kept"] = is_kept(name, max(foretold, 1), max(measured, 1))
@@ -75,7 +89,9 @@ def main():
     options = harness.arguments(__doc__)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = [row for file, given in inputs(options, folder) for row in compare(file, given, folder)]
+        rows = [
+            row for file, given in inputs(options, folder) for row in compare(file, given, folder)
+        ]
     harness.publish("predictions", rows, harness.machine("numba", "pyarrow"))
 
 

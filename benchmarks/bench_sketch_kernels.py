@@ -32,14 +32,21 @@ def main():
         works = {
             "neardup fast": lambda: fast_sketch(shingles, ends, multipliers, addends, signatures),
             "neardup minhash": lambda: minhash(shingles, ends, multipliers, addends, signatures),
-            "rensa full set": lambda: RMinHash.digest_matrix_from_flat_token_hashes(shingles, peer_ends, NUM_PERM, 1),
-            "FastSketchLSH": lambda: peer.batch_csr(shingles, peer_ends, prehashed=True, num_threads=1),
+            "rensa full set": lambda: RMinHash.digest_matrix_from_flat_token_hashes(
+                shingles, peer_ends, NUM_PERM, 1
+            ),
+            "FastSketchLSH": lambda: peer.batch_csr(
+                shingles, peer_ends, prehashed=True, num_threads=1
+            ),
         }
         times = {}
         for tool, work in works.items():
             work()
             times[tool] = harness.best_seconds(work, options.repeat) / (num_docs * size) * 1e9
-        rows.append({"shingles a document": size} | {f"{tool}, ns a shingle": time for tool, time in times.items()})
+        rows.append(
+            {"shingles a document": size}
+            | {f"{tool}, ns a shingle": time for tool, time in times.items()}
+        )
     harness.publish("sketch_kernels", rows, harness.machine("rensa", "FastSketchLSH"))
 
 

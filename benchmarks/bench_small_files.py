@@ -1,7 +1,8 @@
 """How many small text files per second does `neardup dedup` read, compare and write?
 
-A folder of 100 folders of 1,000 files of 60 words each; every file is kept, so every file is written. Times include the
-start of the process; kernels are already compiled. `load_average` shows whether the machine was quiet.
+A folder of 100 folders of 1,000 files of 60 words each; every file is kept, so every file is
+written. Times include the start of the process; kernels are already compiled. `load_average` shows
+whether the machine was quiet.
 """
 
 import random
@@ -22,7 +23,9 @@ def make(folder, num_folders):
         below = folder / f"{number:03}"
         below.mkdir(parents=True)
         for file in range(FILES):
-            (below / f"{number * FILES + file:06}.txt").write_text(" ".join(draw.choices(VOCABULARY, k=WORDS)))
+            (below / f"{number * FILES + file:06}.txt").write_text(
+                " ".join(draw.choices(VOCABULARY, k=WORDS))
+            )
 
 
 def measure(texts, out, *options):

@@ -1,12 +1,13 @@
 """What does Spark cost compared with one machine, and how do Spark's own MinHashLSH and datatrove do the same job?
 
-The same Parquet files, documents with a Jaccard similarity >= .8 of their 5-word shingles, every tool a fresh process:
-neardup on this machine, neardup on Spark `local-cluster[2,1,1024]` (two worker processes of one core), Spark MLlib's
-MinHashLSH on the same cluster, and datatrove with two workers; with --full also neardup alone on 1 GB of edited copies,
-which would take the others an hour. neardup chooses its method itself; a second run on Spark uses LSH. Time
-includes the start of Spark, reported as `start seconds`. Jobs, tasks, gaps and shuffled bytes are those of Spark's
-event log, stage by stage (spark_events.py); core-seconds those of all processes, the driver and its executors. Recall
-and precision are those of bench_end_to_end.py.
+The same Parquet files, documents with a Jaccard similarity >= .8 of their 5-word shingles, every
+tool a fresh process: neardup on this machine, neardup on Spark `local-cluster[2,1,1024]` (two
+worker processes of one core), Spark MLlib's MinHashLSH on the same cluster, and datatrove with two
+workers; with --full also neardup alone on 1 GB of edited copies, which would take the others an
+hour. neardup chooses its method itself; a second run on Spark uses LSH. Time includes the start of
+Spark, reported as `start seconds`. Jobs, tasks, gaps and shuffled bytes are those of Spark's event
+log, stage by stage (spark_events.py); core-seconds those of all processes, the driver and its
+executors. Recall and precision are those of bench_end_to_end.py.
 """
 
 import argparse
@@ -41,7 +42,11 @@ def spark_settings(events, partitions=None):
         "spark.driver.host=127.0.0.1",
         "spark.ui.enabled=false",
     ]
-    return settings if partitions is None else [*settings, f"spark.sql.shuffle.partitions={partitions}"]
+    return (
+        settings
+        if partitions is None
+        else [*settings, f"spark.sql.shuffle.partitions={partitions}"]
+    )
 
 
 def local(source, out, options):
@@ -81,7 +86,9 @@ def peer(script, interpreter, source, out, words):
 
 
 def answer(out):
-    return [tuple(line.split("\t")) for line in (out / "answer.tsv").read_text("utf-8").splitlines()]
+    return [
+        tuple(line.split("\t")) for line in (out / "answer.tsv").read_text("utf-8").splitlines()
+    ]
 
 
 TOOLS = {
@@ -97,7 +104,10 @@ def measure(work, name, options, folder):
     run, words = TOOLS[name]
     truth = end_to_end.read_truth(work, words, folder)
     print(f"{work.name}: {name}", file=sys.stderr, flush=True)
-    num_documents, megabytes = corpus.num_documents(work.source), corpus.text_bytes(work.source) / 1e6
+    num_documents, megabytes = (
+        corpus.num_documents(work.source),
+        corpus.text_bytes(work.source) / 1e6,
+    )
     row = {"work": work.name, "documents": num_documents, "MB": round(megabytes, 1), "tool": name}
     with tempfile.TemporaryDirectory() as out:
         try:
@@ -106,9 +116,15 @@ def measure(work, name, options, folder):
             print(error, file=sys.stderr)
             return row | {"note": f"failed: {str(error).strip().splitlines()[-1]}"}
         events = Path(out) / "events"
-        totals, stages = spark_events.summarise(spark_events.read_log(events)) if events.exists() else ({}, [])
+        totals, stages = (
+            spark_events.summarise(spark_events.read_log(events)) if events.exists() else ({}, [])
+        )
     recall, precision = end_to_end.JUDGES[kind](found, truth)
-    row |= {"seconds": cost.seconds, "core-seconds": cost.tree_cpu_seconds, "peak MB": cost.peak_bytes / 1e6}
+    row |= {
+        "seconds": cost.seconds,
+        "core-seconds": cost.tree_cpu_seconds,
+        "peak MB": cost.peak_bytes / 1e6,
+    }
     row |= {"found": len(found), "recall": recall, "precision": precision}
     if totals:
         row["shuffle bytes a document"] = totals["shuffle MB"] * 1e6 / num_documents
@@ -117,13 +133,23 @@ def measure(work, name, options, folder):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and licences.parquet")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--corpora", type=Path, help="folder with docs.parquet and licences.parquet"
+    )
     parser.add_argument("--datatrove", default=sys.executable, help="a Python that has datatrove")
     parser.add_argument("--full", action="store_true", help="1 GB of copies, too")
-    parser.add_argument("--partitions", type=int, default=4, help="spark.sql.shuffle.partitions of MLlib")
-    parser.add_argument("--tools", default="", help="parts of tool names, by commas: only those that contain one")
-    parser.add_argument("--work", type=Path, help="folder to keep made inputs and truth in, for the next run")
+    parser.add_argument(
+        "--partitions", type=int, default=4, help="spark.sql.shuffle.partitions of MLlib"
+    )
+    parser.add_argument(
+        "--tools", default="", help="parts of tool names, by commas: only those that contain one"
+    )
+    parser.add_argument(
+        "--work", type=Path, help="folder to keep made inputs and truth in, for the next run"
+    )
     return parser.parse_args()
 
 
@@ -146,7 +172,11 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         for work in works(options, folder):
             names = [name for name in TOOLS if not work.is_large or name.startswith("neardup")]
-            rows += [measure(work, name, options, folder) for name in names if end_to_end.is_chosen(name, options)]
+            rows += [
+                measure(work, name, options, folder)
+                for name in names
+                if end_to_end.is_chosen(name, options)
+            ]
     about = harness.machine("pyspark")
     harness.publish("spark" if options.full else "spark_small", rows, about)
 

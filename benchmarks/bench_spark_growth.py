@@ -1,9 +1,11 @@
 """What does each further gigabyte cost on Spark, compared with one machine, and does the memory of the driver grow?
 
-Edited copies of real text at two sizes, deduplicated on this machine and on Spark `local-cluster[2,1,1024]`, every run
-a fresh process: the row `further` divides the core-seconds of all processes, the driver and its executors included, by
-the gigabytes between the two sizes. With --large also that many gigabytes of generated pages, on Spark alone: memory of
-the driver and of executors, stage by stage. Both sizes are small unless --full is given.
+Edited copies of real text at two sizes, deduplicated on this machine and on Spark
+`local-cluster[2,1,1024]`, every run
+a fresh process: the row `further` divides the core-seconds of all processes, the driver and its
+executors included, by the gigabytes between the two sizes. With --large also that many gigabytes of
+generated pages, on Spark alone: memory of the driver and of executors, stage by stage. Both sizes
+are small unless --full is given.
 
     python benchmarks/bench_spark_growth.py --corpora CORPORA --full --large 20 --work FOLDER
 """
@@ -48,8 +50,17 @@ def measure(name, source, engine, scratch):
     with tempfile.TemporaryDirectory(dir=scratch) as out:
         cost, totals, stages = run(source, Path(out), engine)
     gigabytes = corpus.text_bytes(source) / 1e9
-    row = {"work": name, "GB": gigabytes, "documents": corpus.num_documents(source), "engine": engine}
-    row |= {"seconds": cost.seconds, "core-seconds": cost.tree_cpu_seconds, "peak MB": cost.peak_bytes / 1e6}
+    row = {
+        "work": name,
+        "GB": gigabytes,
+        "documents": corpus.num_documents(source),
+        "engine": engine,
+    }
+    row |= {
+        "seconds": cost.seconds,
+        "core-seconds": cost.tree_cpu_seconds,
+        "peak MB": cost.peak_bytes / 1e6,
+    }
     return row | ({"Spark": totals, "stages": stages} if totals else {})
 
 
@@ -58,16 +69,30 @@ def further(rows):
     found = {}
     for engine in ("local", "spark"):
         first, second = (row for row in rows if row["engine"] == engine)
-        found[engine] = (second["core-seconds"] - first["core-seconds"]) / (second["GB"] - first["GB"])
+        found[engine] = (second["core-seconds"] - first["core-seconds"]) / (
+            second["GB"] - first["GB"]
+        )
     return {"work": "further", "core-seconds a GB": found, "ratio": found["spark"] / found["local"]}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet; else text of this machine")
-    parser.add_argument("--full", action="store_true", help="1.05 and 2.1 GB of copies instead of 60 and 120 MB")
-    parser.add_argument("--large", type=float, default=0, help="gigabytes of made pages for a run on Spark alone")
-    parser.add_argument("--work", type=Path, help="folder for made inputs and outputs; about twice --large on its disk")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--corpora", type=Path, help="folder with docs.parquet; else text of this machine"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="1.05 and 2.1 GB of copies instead of 60 and 120 MB"
+    )
+    parser.add_argument(
+        "--large", type=float, default=0, help="gigabytes of made pages for a run on Spark alone"
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        help="folder for made inputs and outputs; about twice --large on its disk",
+    )
     return parser.parse_args()
 
 
@@ -80,7 +105,9 @@ def main():
         rows = []
         for size in SIZES[options.full]:
             work = end_to_end.copies(f"copies {size // 1_000_000} MB", base, folder, size)
-            rows += [measure(work.name, work.source, engine, folder) for engine in ("local", "spark")]
+            rows += [
+                measure(work.name, work.source, engine, folder) for engine in ("local", "spark")
+            ]
             shutil.rmtree(work.source.parent)
         rows.append(further(rows))
         if options.large:

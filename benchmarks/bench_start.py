@@ -1,6 +1,7 @@
 """How long does a newcomer wait: import, the first job (kernels compiled), the second (loaded from the cache)?
 
-The job removes near-duplicates among 100 short documents. On a shared machine, CPU seconds say more than wall time.
+The job removes near-duplicates among 100 short documents. On a shared machine, CPU seconds say more
+than wall time.
 """
 
 import os
@@ -31,7 +32,9 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["NUMBA_CACHE_DIR"] = str(folder / "cache")
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it would compile all modules at every start: 0.12 s
+        os.environ.pop(
+            "PYTHONDONTWRITEBYTECODE", None
+        )  # it would compile all modules at every start: 0.12 s
         corpus.short_documents(folder / "few.parquet", 100)
         job = ["dedup", folder / "few.parquet"]
         runs = {
@@ -42,7 +45,10 @@ def main():
             "first job of 100 documents: kernels compiled": best(MAIN, folder, job),
             "second job: kernels from the cache": best(MAIN, folder, job, options.repeat),
         }
-    rows = [{"what": what, "seconds": run.seconds, "CPU seconds": run.cpu_seconds} for what, run in runs.items()]
+    rows = [
+        {"what": what, "seconds": run.seconds, "CPU seconds": run.cpu_seconds}
+        for what, run in runs.items()
+    ]
     harness.publish("start", rows, harness.machine())
 
 

@@ -1,7 +1,8 @@
 """How fast does text become a 128-slot signature of its 5-word shingles, on one thread?
 
-neardup reads Arrow text. The others take tokens, so the Python shingling that they need is included in their time, and
-also timed alone. Peers run on a slice of the same documents; the rate is per megabyte of that slice.
+neardup reads Arrow text. The others take tokens, so the Python shingling that they need is included
+in their time, and also timed alone. Peers run on a slice of the same documents; the rate is per
+megabyte of that slice.
 """
 
 import re
@@ -39,7 +40,13 @@ def measure(corpus, texts, repeat):
     ends = np.cumsum(pc.binary_length(texts).to_numpy())
     part = texts.slice(0, int(np.searchsorted(ends, PEER_BYTES)) + 1)
     part_bytes, strings = pc.sum(pc.binary_length(part)).as_py(), part.to_pylist()
-    rows = [("neardup.signatures", num_bytes, harness.best_seconds(lambda: neardup.signatures(texts), repeat))]
+    rows = [
+        (
+            "neardup.signatures",
+            num_bytes,
+            harness.best_seconds(lambda: neardup.signatures(texts), repeat),
+        )
+    ]
     for tool, work in (
         ("Python shingling alone", lambda: [shingle(text) for text in strings]),
         ("Python shingling + rensa full set", lambda: with_rensa(strings)),
@@ -47,7 +54,13 @@ def measure(corpus, texts, repeat):
     ):
         rows.append((tool, part_bytes, harness.best_seconds(work, min(repeat, 2))))
     return [
-        {"corpus": corpus, "tool": tool, "MB": size / 1e6, "seconds": seconds, "MB/s": size / 1e6 / seconds}
+        {
+            "corpus": corpus,
+            "tool": tool,
+            "MB": size / 1e6,
+            "seconds": seconds,
+            "MB/s": size / 1e6 / seconds,
+        }
         for tool, size, seconds in rows
     ]
 
@@ -59,7 +72,9 @@ def main():
         name, texts = harness.load_texts(options.corpora, corpus)
         texts = texts.cast(pa.large_string())
         if corpus == "docs":
-            rows += measure(f"{name}, ASCII documents", texts.filter(pc.string_is_ascii(texts)), options.repeat)
+            rows += measure(
+                f"{name}, ASCII documents", texts.filter(pc.string_is_ascii(texts)), options.repeat
+            )
         if options.corpora:
             rows += measure(name, texts, options.repeat)
     harness.publish("text_to_signature", rows, harness.machine("rensa", "datasketch"))

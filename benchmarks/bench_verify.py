@@ -1,7 +1,7 @@
 """What does verification cost, and does it stay linear in a hot bucket?
 
-Comparisons per second on real corpora, then families of near-copies and of documents that share half of their text:
-doubling their number must not quadruple the work.
+Comparisons per second on real corpora, then families of near-copies and of documents that share
+half of their text: doubling their number must not quadruple the work.
 """
 
 import numpy as np
@@ -28,7 +28,10 @@ def half_shared(count, random):
 
 
 def run(name, texts, repeat, **settings):
-    report = min((neardup.deduplicate(texts, **settings) for _ in range(repeat)), key=lambda report: report.seconds)
+    report = min(
+        (neardup.deduplicate(texts, **settings) for _ in range(repeat)),
+        key=lambda report: report.seconds,
+    )
     return {
         "input": name,
         "settings": " ".join(f"{key}={value}" for key, value in settings.items()) or "defaults",
@@ -49,14 +52,19 @@ def exact_comparisons(repeat, size=700, num_pairs=200_000):
     sets = [np.sort(random.integers(1, 2**64, size, dtype=np.uint64)) for _ in range(1000)]
     partners = [
         np.sort(
-            np.r_[random.choice(one, shared, replace=False), random.integers(1, 2**64, size - shared, dtype=np.uint64)]
+            np.r_[
+                random.choice(one, shared, replace=False),
+                random.integers(1, 2**64, size - shared, dtype=np.uint64),
+            ]
         )
         for one in sets
     ]
     shingles, ends = np.concatenate(sets + partners), np.arange(2001) * size
     left = np.arange(num_pairs) % 1000
     values = np.empty(num_pairs)
-    seconds = harness.best_seconds(lambda: similarities(Sets(shingles, ends), left, left + 1000, values), repeat)
+    seconds = harness.best_seconds(
+        lambda: similarities(Sets(shingles, ends), left, left + 1000, values), repeat
+    )
     return {
         "input": f"exact comparison alone, {size} shingles, J {values.mean():.2f}",
         "settings": "one thread",

@@ -25,7 +25,8 @@ FEWEST_PAGE_WORDS, MOST_PAGE_WORDS = 250, 1_000
 NO_WORD = 0
 # Of `_random_words`: 3 to 9 letters and a space.
 MEAN_WORD_BYTES = 7
-# The similarity of an edited copy to its document: about half of the copies are duplicates at .8, or none is.
+# The similarity of an edited copy to its document: about half of the copies are duplicates at .8,
+# or none is.
 NEAR, FAR = (0.6, 1.0), (0.2, 0.4)
 REPEATED = 0.02
 
@@ -36,14 +37,19 @@ def base(corpora, folder):
         return corpora / "docs.parquet"
     file = folder / "standard-library.parquet"
     texts = harness.standard_library()
-    pq.write_table(pa.table({"id": [f"file-{number}" for number in range(len(texts))], "text": texts}), file)
+    pq.write_table(
+        pa.table({"id": [f"file-{number}" for number in range(len(texts))], "text": texts}), file
+    )
     return file
 
 
 def text_bytes(source):
     """The UTF-8 bytes of all texts of a Parquet file or a folder of them."""
     files = sorted(source.glob("*.parquet")) if source.is_dir() else [source]
-    return sum(pc.sum(pc.binary_length(pq.read_table(file, columns=["text"]).column("text"))).as_py() for file in files)
+    return sum(
+        pc.sum(pc.binary_length(pq.read_table(file, columns=["text"]).column("text"))).as_py()
+        for file in files
+    )
 
 
 def num_documents(source):
@@ -54,9 +60,9 @@ def num_documents(source):
 def edited_copies(source, folder, num_bytes, *, num_documents=math.inf, seed=1):
     """Write edited copies of the documents of a file until the text reaches `num_bytes`, or there are `num_documents`.
 
-    Copy 0 is the document itself; the others replace a share of its words so that the similarity to copy 0 is spread
-    evenly over .6 to 1.0. Copies of one document lie far apart, in any of the files. Written three times:
-    `parquet/` and `jsonl/` in 8 files each, `one-file.parquet`.
+    Copy 0 is the document itself; the others replace a share of its words so that the similarity to
+    copy 0 is spread evenly over .6 to 1.0. Copies of one document lie far apart, in any of the
+    files. Written three times: `parquet/` and `jsonl/` in 8 files each, `one-file.parquet`.
     """
     _write_edited(source, folder, (num_bytes, num_documents), NEAR, seed)
 
@@ -64,8 +70,8 @@ def edited_copies(source, folder, num_bytes, *, num_documents=math.inf, seed=1):
 def few_duplicates(source, folder, num_bytes, *, seed=1):
     """Write differently edited copies of a corpus until the text reaches `num_bytes`, as `edited_copies` does.
 
-    Every copy, the first one too, is only .2 to .4 similar to its document, so that two of them are hardly ever
-    similar. One document in fifty is the copy before with a word at its end.
+    Every copy, the first one too, is only .2 to .4 similar to its document, so that two of them are
+    hardly ever similar. One document in fifty is the copy before with a word at its end.
     """
     _write_edited(source, folder, (num_bytes, math.inf), FAR, seed)
 
@@ -83,7 +89,9 @@ def _write_edited(source, folder, limits, targets, seed):
         while written < num_bytes and count < num_documents:
             for doc, text in enumerate(texts):
                 if targets == NEAR:
-                    edited = text if copy == 0 else _edit(text, spans[doc], vocabulary, random, targets)
+                    edited = (
+                        text if copy == 0 else _edit(text, spans[doc], vocabulary, random, targets)
+                    )
                 elif doc in before and random.random() < REPEATED:
                     edited = f"{before[doc]} {vocabulary[random.integers(len(vocabulary))]}"
                 else:
@@ -112,11 +120,18 @@ def _vocabulary(texts):
 def _edit(text, spans, vocabulary, random, targets):
     """Replace words so that the Jaccard similarity of the 5-word shingles comes near a random one of the targets."""
     target = random.uniform(*targets)
-    # A shingle stays when none of its words is replaced; a share f that stays gives J = f / (2 - f).
+    # A shingle stays when none of its words is replaced; a share f that stays gives J = f / (2 -
+    # f).
     share = 1 - (2 * target / (1 + target)) ** (1 / SHINGLE_WORDS)
-    chosen = np.sort(random.choice(len(spans), round(share * len(spans)), replace=False)) if spans else []
+    chosen = (
+        np.sort(random.choice(len(spans), round(share * len(spans)), replace=False))
+        if spans
+        else []
+    )
     pieces, end = [], 0
-    for word, number in zip(chosen, random.integers(len(vocabulary), size=len(chosen)), strict=True):
+    for word, number in zip(
+        chosen, random.integers(len(vocabulary), size=len(chosen)), strict=True
+    ):
         begin, next_end = spans[word]
         pieces += [text[end:begin], vocabulary[number]]
         end = next_end
@@ -175,7 +190,8 @@ def short_documents(file, count, *, seed=1):
 def hot_page(file, count, *, strays=0.0, seed=1):
     """Write one page of 120 words, then copies of it: a fifth exact, the others with one or two words replaced.
 
-    All of them are >= .8 similar to the page. `strays` is the share with six words replaced, which are not.
+    All of them are >= .8 similar to the page. `strays` is the share with six words replaced, which
+    are not.
     """
     random = np.random.default_rng(seed)
     words = _random_words(50_000, random)
@@ -199,21 +215,27 @@ def _page_texts(num_bytes, num_words, random):
     previous = None
     for size in _batch_sizes(count, 1_000):
         # Half as many of twice the rank, as in natural text.
-        numbers = (num_words ** random.random((size, MOST_PAGE_WORDS), dtype=np.float32)).astype(np.int32)
-        numbers[np.arange(MOST_PAGE_WORDS) >= random.integers(FEWEST_PAGE_WORDS, MOST_PAGE_WORDS + 1, (size, 1))] = (
-            NO_WORD
+        numbers = (num_words ** random.random((size, MOST_PAGE_WORDS), dtype=np.float32)).astype(
+            np.int32
         )
+        numbers[
+            np.arange(MOST_PAGE_WORDS)
+            >= random.integers(FEWEST_PAGE_WORDS, MOST_PAGE_WORDS + 1, (size, 1))
+        ] = NO_WORD
         if previous is not None:
             rows = np.flatnonzero(random.random(size) < REPEATED)
             numbers[rows] = previous[random.integers(len(previous), size=len(rows))]
-            numbers[rows, random.integers(FEWEST_PAGE_WORDS, size=len(rows))] = random.integers(1, num_words, len(rows))
+            numbers[rows, random.integers(FEWEST_PAGE_WORDS, size=len(rows))] = random.integers(
+                1, num_words, len(rows)
+            )
         previous = numbers
         yield numbers
 
 
 def _short_batches(count, num_words, random):
     previous = None
-    # Ten batches at every size, so that a larger input has more copies but not more of one document.
+    # Ten batches at every size, so that a larger input has more copies but not more of one
+    # document.
     for size in _batch_sizes(count, count // 10):
         numbers = random.integers(1, num_words, (size, MOST_WORDS), dtype=np.int32)
         lengths = random.integers(20, MOST_WORDS + 1, (size, 1))
@@ -229,19 +251,25 @@ def _plant_copies(numbers, previous, num_words, random):
     rows = np.flatnonzero(random.random(len(numbers)) < 0.1)
     numbers[rows] = previous[random.integers(len(previous), size=len(rows))]
     edited = rows[len(rows) // 3 :]
-    numbers[edited, random.integers(4, size=len(edited))] = random.integers(1, num_words, len(edited))
+    numbers[edited, random.integers(4, size=len(edited))] = random.integers(
+        1, num_words, len(edited)
+    )
 
 
 def _page_batches(page, count, strays, num_words, random):
     first = True
     for size in _batch_sizes(count, PAGE_BATCH):
         numbers = np.tile(page, (size, 1))
-        num_edits = np.where(random.random(size) < strays, 6, random.choice(3, size, p=[0.2, 0.5, 0.3]))
+        num_edits = np.where(
+            random.random(size) < strays, 6, random.choice(3, size, p=[0.2, 0.5, 0.3])
+        )
         if first:
             num_edits[0], first = 0, False
         for edit in range(6):
             rows = np.flatnonzero(num_edits > edit)
-            numbers[rows, random.integers(len(page), size=len(rows))] = random.integers(1, num_words, len(rows))
+            numbers[rows, random.integers(len(page), size=len(rows))] = random.integers(
+                1, num_words, len(rows)
+            )
         yield numbers
 
 
@@ -275,4 +303,6 @@ def _texts(words, numbers):
     characters = words[numbers].reshape(len(numbers), -1)
     is_used = characters != 0
     ends = np.r_[0, np.cumsum(is_used.sum(axis=1))].astype(np.int64)
-    return pa.LargeStringArray.from_buffers(len(numbers), pa.py_buffer(ends), pa.py_buffer(characters[is_used]))
+    return pa.LargeStringArray.from_buffers(
+        len(numbers), pa.py_buffer(ends), pa.py_buffer(characters[is_used])
+    )

@@ -14,11 +14,15 @@ NEARDUP = Path(sys.executable).parent / "neardup"
 
 
 def parser(description):
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--corpora", type=Path, help="not used: the documents are generated")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each size; the best counts")
     parser.add_argument("--full", action="store_true", help="the sizes that the targets are about")
-    parser.add_argument("--work", type=Path, help="folder for temporary files, if the default one is too small")
+    parser.add_argument(
+        "--work", type=Path, help="folder for temporary files, if the default one is too small"
+    )
     return parser
 
 
@@ -26,7 +30,9 @@ def deduplicate(source, settings=()):
     """Run `neardup dedup` once in a fresh process; return its cost and its report."""
     with tempfile.TemporaryDirectory(dir=source.parent) as folder:
         out = Path(folder) / "out"
-        cost = process.run([NEARDUP, "dedup", source, "-o", out, "--threads", "2", *settings], Path(folder) / "log")
+        cost = process.run(
+            [NEARDUP, "dedup", source, "-o", out, "--threads", "2", *settings], Path(folder) / "log"
+        )
         return cost, json.loads((out / "report.json").read_text())
 
 
@@ -42,7 +48,10 @@ def warm_up(folder):
 def measure(name, source, options, settings=()):
     """One row: the cost of one size, best of --repeat."""
     print(f"{name}: {source.name}", file=sys.stderr, flush=True)
-    cost, report = min((deduplicate(source, settings) for _ in range(options.repeat)), key=lambda run: run[0].seconds)
+    cost, report = min(
+        (deduplicate(source, settings) for _ in range(options.repeat)),
+        key=lambda run: run[0].seconds,
+    )
     megabytes = corpus.text_bytes(source) / 1e6
     return {
         "input": name,

@@ -22,8 +22,14 @@ RESULTS = Path(__file__).parent / "results"
 def arguments(description: str) -> argparse.Namespace:
     """Every benchmark takes the same options."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--corpora", type=Path, help="folder with docs.parquet and others; else text of this machine")
-    parser.add_argument("--repeat", type=int, default=7, help="runs of each measurement; the best counts")
+    parser.add_argument(
+        "--corpora",
+        type=Path,
+        help="folder with docs.parquet and others; else text of this machine",
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=7, help="runs of each measurement; the best counts"
+    )
     return parser.parse_args()
 
 
@@ -46,7 +52,9 @@ def load_texts(corpora: Path | None, name: str) -> tuple[str, pa.ChunkedArray]:
 def standard_library() -> pa.ChunkedArray:
     """The source files of the standard library: text that every machine has."""
     files = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
-    texts = [file.read_text("utf-8", "replace") for file in files if "site-packages" not in file.parts]
+    texts = [
+        file.read_text("utf-8", "replace") for file in files if "site-packages" not in file.parts
+    ]
     return pa.chunked_array([pa.array(texts, pa.large_string())])
 
 
@@ -64,14 +72,17 @@ def machine(*packages: str) -> dict[str, Any]:
     """The machine and the versions with which a result was measured."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
+    model = next(
+        (line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor()
+    )
     return {
         "cpu": model,
         "cores": os.cpu_count(),
         "load_average": os.getloadavg()[0],
         "python": platform.python_version(),
         "versions": {
-            name: importlib.metadata.version(name) for name in ("neardup", "numba", "numpy", "pyarrow", *packages)
+            name: importlib.metadata.version(name)
+            for name in ("neardup", "numba", "numpy", "pyarrow", *packages)
         },
     }
 
@@ -79,15 +90,21 @@ def machine(*packages: str) -> dict[str, Any]:
 def publish(question: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
     """Print a table and write it to results/QUESTION.json, which also has nested values."""
     nested = {name for row in rows for name, value in row.items() if isinstance(value, dict)}
-    columns = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in nested]
+    columns = [
+        name for name in dict.fromkeys(name for row in rows for name in row) if name not in nested
+    ]
     cells = [columns, *[[_cell(row.get(column)) for column in columns] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(columns))]
     for row in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
     print(json.dumps(about))
     RESULTS.mkdir(exist_ok=True)
     answer = {"question": question, "machine": about, "rows": rows}
-    (RESULTS / f"{question}.json").write_text(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
+    (RESULTS / f"{question}.json").write_text(
+        json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
+    )
 
 
 def _cell(value: Any) -> str:

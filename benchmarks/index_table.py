@@ -36,7 +36,11 @@ ROWS = (
     ("bytes per document in memory", "memory bytes/document", "{:,.0f}", ""),
     ("peak of anonymous memory, MB", "peak anonymous bytes", "{:,.0f}", "2,000 (10 M)"),
 )
-UNITS = {"peak anonymous bytes": 1e6, "cold query bytes read": 1e3, "cold query_many bytes read": 1e3}
+UNITS = {
+    "peak anonymous bytes": 1e6,
+    "cold query bytes read": 1e3,
+    "cold query_many bytes read": 1e3,
+}
 HOT = (
     ("near-copies of one page", "copies", "{:,.0f}"),
     ("`insert_new_many`, us each", "insert_new_many us each", "{:,.0f}"),
@@ -68,8 +72,13 @@ def tables(results):
     main, hot = results[0], results[0]["machine"]["hot"]
     large = [row | {"tool": "neardup, 10 M"} for result in results[1:] for row in result["rows"]]
     rows = [*main["rows"][:1], *large, *main["rows"][1:]]
-    lines = [_line(["", "goal", *(row["tool"] for row in rows)]), _line(["---", *["--:"] * (len(rows) + 1)])]
-    for shown, column, form, goal in (row for row in ROWS if any(row[1] in measured for measured in rows)):
+    lines = [
+        _line(["", "goal", *(row["tool"] for row in rows)]),
+        _line(["---", *["--:"] * (len(rows) + 1)]),
+    ]
+    for shown, column, form, goal in (
+        row for row in ROWS if any(row[1] in measured for measured in rows)
+    ):
         lines.append(_line([shown, goal, *(_cell(row, column, form) for row in rows)]))
     lines += ["", _line([shown for shown, _, _ in HOT]), _line(["--:"] * len(HOT))]
     lines += [_line([form.format(row[column]) for _, column, form in HOT]) for row in hot]
@@ -84,7 +93,9 @@ def _templates():
         return []
     rows = json.loads(path.read_text("utf-8"))["rows"]
     lines = ["", _line([shown for shown, _, _ in TEMPLATES]), _line(["--:"] * len(TEMPLATES))]
-    return lines + [_line([form.format(row[column]) for _, column, form in TEMPLATES]) for row in rows]
+    return lines + [
+        _line([form.format(row[column]) for _, column, form in TEMPLATES]) for row in rows
+    ]
 
 
 def _cell(row, column, form):
@@ -102,10 +113,11 @@ def _machine(results):
     loads = " and ".join(f"{result['machine']['load_average']:.1f}" for result in results)
     about = results[0]["machine"]
     versions = about["versions"]
-    peers = ", ".join(f"{name} {versions[name]}" for name in ("datasketch", "redis-server") if name in versions)
-    return (
-        f"{about['cpu']}, {about['cores']} cores, Python {about['python']}, {peers}; load average at the start {loads}."
+    peers = ", ".join(
+        f"{name} {versions[name]}" for name in ("datasketch", "redis-server") if name in versions
     )
+    machine = f"{about['cpu']}, {about['cores']} cores, Python {about['python']}"
+    return f"{machine}, {peers}; load average at the start {loads}."
 
 
 if __name__ == "__main__":

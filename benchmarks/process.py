@@ -22,7 +22,8 @@ class Run:
     seconds: float
     peak_bytes: int
     cpu_seconds: float
-    # Of every descendant that was seen, including those that no parent waits for, such as Spark executors.
+    # Of every descendant that was seen, including those that no parent waits for, such as Spark
+    # executors.
     tree_cpu_seconds: float = 0.0
     samples: tuple[tuple[float, float, int], ...] = ()
 
@@ -54,7 +55,9 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
     if process.returncode:
         words = " ".join(map(str, command))
         end = Path(log).read_text("utf-8", "replace")[-2000:]
-        raise RuntimeError(f"{words}\n{end}\nexit status {process.returncode} after {seconds:.0f} s")
+        raise RuntimeError(
+            f"{words}\n{end}\nexit status {process.returncode} after {seconds:.0f} s"
+        )
     # Sampling needs /proc; elsewhere the largest process of the tree is used instead.
     own = usage.ru_utime + usage.ru_stime
     of_tree = max(own, sum(peak.cpu_seconds.values()))
@@ -64,8 +67,9 @@ def run(command, log, limit_seconds=LIMIT_SECONDS):
 class _Peak(threading.Thread):
     """Sample the resident memory of a process and its descendants, summed, and the threads of the process.
 
-    The rusage of a child starts at the size of its parent (Linux carries it over the exec), so it is only the fallback.
-    The high-water mark of each process catches what happened between two samples.
+    The rusage of a child starts at the size of its parent (Linux carries it over the exec), so it
+    is only the fallback. The high-water mark of each process catches what happened between two
+    samples.
     """
 
     def __init__(self, pid):
@@ -84,7 +88,9 @@ class _Peak(threading.Thread):
             self.num_bytes = max(self.num_bytes, resident, *map(highest_bytes, tree))
             cpu_seconds = _cpu_seconds(self.pid)
             if cpu_seconds:
-                self.samples.append((time.perf_counter() - self._began, cpu_seconds, _num_running(self.pid)))
+                self.samples.append(
+                    (time.perf_counter() - self._began, cpu_seconds, _num_running(self.pid))
+                )
             self.cpu_seconds |= {pid: seconds for pid in tree if (seconds := _cpu_seconds(pid))}
 
     def stop(self):
@@ -125,7 +131,10 @@ def _cpu_seconds(pid):
 
 def _num_running(pid):
     """Threads that run or wait for a core or a disk."""
-    states = [_read(thread).rpartition(")")[2].split()[:1] for thread in Path(f"/proc/{pid}/task").glob("*/stat")]
+    states = [
+        _read(thread).rpartition(")")[2].split()[:1]
+        for thread in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
     return sum(state in (["R"], ["D"]) for state in states)
 
 

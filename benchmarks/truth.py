@@ -2,10 +2,11 @@
 
     python benchmarks/truth.py INPUT OUTPUT.parquet [--words ascii|unicode] [--threshold .8]
 
-Sets of 5-word shingles, equal sets once, then the prefix filter: two sets with J >= t share one of the rarest
-n - ceil(t n) + 1 shingles of each. A sparse product of the prefixes gives the candidates, one of the whole sets their
-intersections. `ascii` are the words [a-z0-9]+ that the peers are given; `unicode` those that neardup takes: letters,
-marks and digits of every script, one word per character in scripts written without spaces.
+Sets of 5-word shingles, equal sets once, then the prefix filter: two sets with J >= t share one of
+the rarest n - ceil(t n) + 1 shingles of each. A sparse product of the prefixes gives the
+candidates, one of the whole sets their intersections. `ascii` are the words [a-z0-9]+ that the
+peers are given; `unicode` those that neardup takes: letters, marks and digits of every script, one
+word per character in scripts written without spaces.
 """
 
 import argparse
@@ -65,15 +66,17 @@ class Shingler:
         self._numbers = {}
         self._random = np.random.default_rng(7)
         self._of_word = self._random.integers(0, 2**64, 1 << 16, dtype=np.uint64)
-        self._factors = self._random.integers(0, 2**63, documents.SHINGLE_WORDS, dtype=np.uint64) * np.uint64(
-            2
-        ) + np.uint64(1)
+        self._factors = self._random.integers(
+            0, 2**63, documents.SHINGLE_WORDS, dtype=np.uint64
+        ) * np.uint64(2) + np.uint64(1)
 
     def shingles(self, text):
         """The hashes of one text; a short text is one shingle."""
         numbers = self._numbers
         words = self._split(text)
-        ids = np.fromiter((numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words))
+        ids = np.fromiter(
+            (numbers.setdefault(word, len(numbers)) for word in words), np.int64, len(words)
+        )
         if len(words) == 0:
             return np.empty(0, np.uint64)
         values = self._random_values(ids)
@@ -133,9 +136,14 @@ def distinct_pairs(sets, threshold):
     whole, prefix = matrices(sets, sizes, threshold)
     found = []
     for first in range(0, len(sets), CANDIDATE_BLOCK):
-        candidates = scipy.sparse.triu(prefix[first : first + CANDIDATE_BLOCK] @ prefix.T, k=first + 1, format="coo")
+        candidates = scipy.sparse.triu(
+            prefix[first : first + CANDIDATE_BLOCK] @ prefix.T, k=first + 1, format="coo"
+        )
         one, other = candidates.row + first, candidates.col
-        near = np.minimum(sizes[one], sizes[other]) >= threshold * np.maximum(sizes[one], sizes[other]) - 1
+        near = (
+            np.minimum(sizes[one], sizes[other])
+            >= threshold * np.maximum(sizes[one], sizes[other]) - 1
+        )
         found += verified(whole, sizes, one[near], other[near], threshold)
     return found
 
@@ -146,7 +154,8 @@ def matrices(sets, sizes, threshold):
     by_rarity = np.lexsort((columns, counts[columns], rows))
     rows, columns = rows[by_rarity], columns[by_rarity]
     num_shared = np.bincount(rows, minlength=len(sets))
-    # Shingles of a single document are its rarest: they precede the shared ones, and are not stored.
+    # Shingles of a single document are its rarest: they precede the shared ones, and are not
+    # stored.
     first_rank = (sizes - num_shared) - (np.cumsum(num_shared) - num_shared)
     rank = np.arange(len(rows)) + first_rank[rows]
     in_prefix = rank < (sizes - least_overlap(sizes, threshold) + 1)[rows]
@@ -178,7 +187,9 @@ def verified(whole, sizes, one, other, threshold, block=50_000):
         shared = np.asarray(whole[left].multiply(whole[right]).sum(axis=1)).ravel()
         similarity = shared / (sizes[left] + sizes[right] - shared)
         true = similarity >= threshold
-        found += zip(left[true].tolist(), right[true].tolist(), similarity[true].tolist(), strict=True)
+        found += zip(
+            left[true].tolist(), right[true].tolist(), similarity[true].tolist(), strict=True
+        )
     return found
 
 

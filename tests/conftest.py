@@ -19,9 +19,9 @@ from support.programs import Programs
 IS_CI = os.environ.get("CI") == "true"
 MAX_CPU_SECONDS = 10.0
 UNEXPLAINED = "seconds without a reason"
-# CPU seconds by file, of `make test` and of `make test-all`: files that take longest start first, so that all processes
-# end together. Files that are not listed take less than LEAST_LISTED. `make test SECONDS=--write-seconds` measures
-# again.
+# CPU seconds by file, of `make test` and of `make test-all`: files that take longest start first,
+# so that all processes end together. Files that are not listed take less than LEAST_LISTED. `make
+# test SECONDS=--write-seconds` measures again.
 SECONDS_PATH = Path(__file__).with_name("seconds.json")
 LEAST_LISTED = 1.0
 CPU_SECONDS = "CPU seconds"
@@ -30,13 +30,19 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 def pytest_addoption(parser):
     """Add what `make test` needs to measure files."""
-    parser.addoption("--write-seconds", action="store_true", help="write CPU seconds by file to tests/seconds.json")
+    parser.addoption(
+        "--write-seconds",
+        action="store_true",
+        help="write CPU seconds by file to tests/seconds.json",
+    )
 
 
 def pytest_configure(config):
     """Try few examples of every property in `make test`, and many in `make test-all`."""
     num_examples = 25 if _column(config) == "test" else 200
-    settings.register_profile("tests", max_examples=num_examples, deadline=None, derandomize=True, database=None)
+    settings.register_profile(
+        "tests", max_examples=num_examples, deadline=None, derandomize=True, database=None
+    )
     settings.load_profile("tests")
 
 
@@ -87,7 +93,9 @@ def pytest_terminal_summary(terminalreporter, config):
 def _write_seconds(column: str, by_file: collections.Counter[str]) -> None:
     """Replace a column of the table of CPU seconds."""
     columns = json.loads(SECONDS_PATH.read_text("ascii"))
-    columns[column] = {file: round(taken, 1) for file, taken in by_file.most_common() if taken >= LEAST_LISTED}
+    columns[column] = {
+        file: round(taken, 1) for file, taken in by_file.most_common() if taken >= LEAST_LISTED
+    }
     SECONDS_PATH.write_text(json.dumps(columns, indent=1) + "\n", "ascii")
 
 
@@ -96,7 +104,10 @@ def pytest_runtest_makereport(item, call):
     """In CI, fail a skipped test."""
     report = yield
     if IS_CI and report.skipped and not hasattr(report, "wasxfail"):
-        report.outcome, report.longrepr = "failed", f"{item.nodeid} is skipped in CI: {call.excinfo.value}"
+        report.outcome, report.longrepr = (
+            "failed",
+            f"{item.nodeid} is skipped in CI: {call.excinfo.value}",
+        )
     return report
 
 
@@ -116,12 +127,18 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(config, items):
     """Run the slowest files first; require a reason for the marker `slow`."""
-    seconds = json.loads(SECONDS_PATH.read_text("ascii"))[_column(config)] if SECONDS_PATH.exists() else {}
+    seconds = (
+        json.loads(SECONDS_PATH.read_text("ascii"))[_column(config)]
+        if SECONDS_PATH.exists()
+        else {}
+    )
     items.sort(key=lambda item: -seconds.get(_scope(item.nodeid), 0.0))
     for item in items:
         marker = item.get_closest_marker("slow")
         if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
-            raise pytest.UsageError(f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')")
+            raise pytest.UsageError(
+                f"{item.nodeid}: `slow` needs a reason, as in slow('builds a 300 MB corpus')"
+            )
 
 
 def _column(config: pytest.Config) -> str:

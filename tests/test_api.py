@@ -22,7 +22,17 @@ from support import oracles
 from support.corpora import cut
 
 REPORT_KEYS = [  # a contract: scripts read them
-    *("config", "plan", "documents", "kept", "removed", "rejected", "exact_duplicates", "pairs_verified", "seconds"),
+    *(
+        "config",
+        "plan",
+        "documents",
+        "kept",
+        "removed",
+        "rejected",
+        "exact_duplicates",
+        "pairs_verified",
+        "seconds",
+    ),
     *("bytes_read", "peak_memory_bytes", "stages"),
 ]
 TABLES = ("kept", "removed", "clusters", "rejected", "pairs")
@@ -35,7 +45,13 @@ def numbered(first, stop):
 
 
 # At size=1 these have J(0, 1) = 0.9, J(0, 2) = 0.8, J(1, 2) = 8/9, and 3 is a copy of 0.
-LADDER = [numbered(0, 20), numbered(0, 18), numbered(0, 16), numbered(0, 20).upper(), "something else"]
+LADDER = [
+    numbered(0, 20),
+    numbered(0, 18),
+    numbered(0, 16),
+    numbered(0, 20).upper(),
+    "something else",
+]
 
 
 # compare, shingles, signatures, jaccard
@@ -65,7 +81,12 @@ def test_compare_of_equal_texts_is_one():
 @pytest.mark.parametrize(("a", "b"), [("", ""), ("", FOX), (FOX, "..."), (" \n", "\u3000")])
 def test_compare_with_an_empty_text_is_zero(a, b):
     comparison = neardup.compare(a, b)
-    assert (comparison.jaccard, comparison.estimate, comparison.chance, comparison.shared) == (0, 0, 0, 0)
+    assert (comparison.jaccard, comparison.estimate, comparison.chance, comparison.shared) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert (comparison.containment_a, comparison.containment_b) == (0, 0)
 
 
@@ -109,7 +130,10 @@ def test_jaccard_of_shingles_is_that_of_compare():
 def test_minhash_signatures_of_any_size_are_the_first_slots_of_longer_ones(num_perm):
     settings = {"sketch": "minhash", "size": 1}
     signatures = neardup.signatures([FOX, "", "a b"] * 9, num_perm=num_perm, **settings)
-    assert np.array_equal(signatures, neardup.signatures([FOX, "", "a b"] * 9, num_perm=1024, **settings)[:, :num_perm])
+    assert np.array_equal(
+        signatures,
+        neardup.signatures([FOX, "", "a b"] * 9, num_perm=1024, **settings)[:, :num_perm],
+    )
 
 
 def test_a_run_with_100_slots_finds_pairs_by_20_bands_of_5_rows():
@@ -157,7 +181,9 @@ def test_jaccard_takes_any_collection(a, b, expected):
 @pytest.mark.parametrize("bad", ["text", b"text", 3, None, iter([1]), [[1], [2]], np.ones((2, 2))])
 def test_jaccard_refuses_anything_but_a_set(bad):
     for a, b in ((bad, {1}), ({1}, bad)):
-        with pytest.raises(DataError, match=r"must be a set or another collection|must be hashable"):
+        with pytest.raises(
+            DataError, match=r"must be a set or another collection|must be hashable"
+        ):
             neardup.jaccard(a, b)
 
 
@@ -182,7 +208,12 @@ def test_report_as_a_dict_is_json_with_the_documented_keys():
     assert set(REPORT_KEYS) <= set(stored)
     assert {"method", "bands", "rows", "recall_at_threshold"} <= set(stored["plan"])
     assert stored["plan"]["recall_at_threshold"] == report.plan.recall_at_threshold
-    assert (stored["documents"], stored["kept"], stored["removed"], stored["rejected"]) == (6, 2, 3, 1)
+    assert (stored["documents"], stored["kept"], stored["removed"], stored["rejected"]) == (
+        6,
+        2,
+        3,
+        1,
+    )
     assert stored["config"] == report.config.as_dict()
     assert neardup.Config(**stored["config"]).fingerprint() == report.config.fingerprint()
     assert list(stored["stages"]) == STAGES
@@ -198,7 +229,10 @@ def test_every_table_is_in_input_order(keep, cluster):
     ids = [f"{rng.random()}" for _ in texts]
     report = neardup.find_pairs(texts, ids=ids, keep=keep, cluster=cluster, threshold=0.5, size=2)
     row_of = {doc_id: row for row, doc_id in enumerate(ids)}
-    listed = [[row_of[doc_id] for doc_id in report.pairs.column(name).to_pylist()] for name in ("doc_a", "doc_b")]
+    listed = [
+        [row_of[doc_id] for doc_id in report.pairs.column(name).to_pylist()]
+        for name in ("doc_a", "doc_b")
+    ]
     pairs = list(zip(*listed, strict=True))
     assert pairs == sorted(pairs)
     assert all(a < b for a, b in pairs)
@@ -223,7 +257,9 @@ def test_clusters_name_the_kept_document_of_every_usable_one():
 
 def test_at_threshold_below_that_of_the_run_is_an_error_that_names_both():
     report = neardup.find_pairs(LADDER, size=1, threshold=0.8)
-    with pytest.raises(ConfigError, match=r"at least 0.8, the threshold of this run, got 0.7[\s\S]*threshold=0.7"):
+    with pytest.raises(
+        ConfigError, match=r"at least 0.8, the threshold of this run, got 0.7[\s\S]*threshold=0.7"
+    ):
         report.at_threshold(0.7)
     with pytest.raises(ConfigError, match=r"`threshold` must be a number in .*got 80"):
         report.at_threshold(80)
@@ -231,9 +267,17 @@ def test_at_threshold_below_that_of_the_run_is_an_error_that_names_both():
 
 def test_at_threshold_returns_a_report_with_that_threshold():
     report = neardup.find_pairs(LADDER, size=1, threshold=0.8, bands=128, rows=1)
-    assert report.removed.to_pydict() == {"doc_id": [1, 2, 3], "kept_id": [0, 0, 0], "similarity": [0.9, 0.8, 1.0]}
+    assert report.removed.to_pydict() == {
+        "doc_id": [1, 2, 3],
+        "kept_id": [0, 0, 0],
+        "similarity": [0.9, 0.8, 1.0],
+    }
     again = report.at_threshold(0.85)
-    assert again.removed.to_pydict() == {"doc_id": [1, 3], "kept_id": [0, 0], "similarity": [0.9, 1.0]}
+    assert again.removed.to_pydict() == {
+        "doc_id": [1, 3],
+        "kept_id": [0, 0],
+        "similarity": [0.9, 1.0],
+    }
     assert (again.config.threshold, again.plan.threshold) == (0.85, 0.85)
     assert again.at_threshold(1).removed.column("doc_id").to_pylist() == [3]
     assert report.removed.num_rows == 3
@@ -241,14 +285,22 @@ def test_at_threshold_returns_a_report_with_that_threshold():
 
 def test_at_threshold_warns_if_the_plan_misses_the_recall_target():
     report = neardup.find_pairs(LADDER, bands=9, rows=13)
-    assert report.at_threshold(0.85).warnings == ("9 bands x 13 rows find 69 % of pairs at 0.85 (target 99 %)",)
+    assert report.at_threshold(0.85).warnings == (
+        "9 bands x 13 rows find 69 % of pairs at 0.85 (target 99 %)",
+    )
     assert report.at_threshold(0.99).warnings == ()
 
 
 def test_questions_about_pairs_need_stored_pairs():
     report = neardup.deduplicate(LADDER)
-    for ask in (lambda: report.pairs, lambda: report.at_threshold(0.9), lambda: report.borderline()):
-        with pytest.raises(NotStoredError, match=r"hint: pass pairs=True, or call neardup.find_pairs") as raised:
+    for ask in (
+        lambda: report.pairs,
+        lambda: report.at_threshold(0.9),
+        lambda: report.borderline(),
+    ):
+        with pytest.raises(
+            NotStoredError, match=r"hint: pass pairs=True, or call neardup.find_pairs"
+        ) as raised:
             ask()
         assert isinstance(raised.value, LookupError)
 
@@ -257,7 +309,11 @@ def test_borderline_lists_the_least_similar_pairs_first():
     report = neardup.find_pairs(LADDER, size=1, threshold=0.8, bands=128, rows=1)
     similarities = [0.8, 0.8, 16 / 18, 0.9, 0.9, 1.0]
     assert report.borderline().column("similarity").to_pylist() == similarities
-    assert report.borderline(2).to_pydict() == {"doc_a": [0, 2], "doc_b": [2, 3], "similarity": [0.8, 0.8]}
+    assert report.borderline(2).to_pydict() == {
+        "doc_a": [0, 2],
+        "doc_b": [2, 3],
+        "similarity": [0.8, 0.8],
+    }
     assert report.borderline(0).num_rows == 0
     for bad in (-1, 2.0, True, None, "3"):
         with pytest.raises(ConfigError, match="`n` must be a whole number >= 0, got "):
@@ -268,11 +324,21 @@ def test_borderline_lists_the_least_similar_pairs_first():
 def test_progress_reports_every_stage_to_its_end(threads, monkeypatch):
     cut(monkeypatch, batch_bytes=500)
     events = []
-    neardup.deduplicate(oracles.random_corpus(2, 100), threshold=0.5, size=2, threads=threads, progress=events.append)
+    neardup.deduplicate(
+        oracles.random_corpus(2, 100),
+        threshold=0.5,
+        size=2,
+        threads=threads,
+        progress=events.append,
+    )
     assert [event.stage for event in events if isinstance(event, StageStarted)] == STAGES
     assert [event.stage for event in events if isinstance(event, StageFinished)] == STAGES
     for started in (event for event in events if isinstance(event, StageStarted)):
-        done = [event.done for event in events if isinstance(event, StageAdvanced) and event.stage == started.stage]
+        done = [
+            event.done
+            for event in events
+            if isinstance(event, StageAdvanced) and event.stage == started.stage
+        ]
         assert done == sorted(done)
         assert (done[-1] if started.total else None) == (started.total or None)
     assert len([event for event in events if isinstance(event, StageAdvanced)]) > 20
@@ -332,9 +398,14 @@ def test_html_without_its_package_says_how_to_install_it(monkeypatch):
 
 
 def test_numbers_are_equal_when_folded():
-    invoices = [f"invoice {number} of 2{number:03d} is due in {number} days, please pay it" for number in (7, 12, 145)]
+    invoices = [
+        f"invoice {number} of 2{number:03d} is due in {number} days, please pay it"
+        for number in (7, 12, 145)
+    ]
     assert neardup.deduplicate(invoices).removed.num_rows == 0
-    assert neardup.deduplicate(invoices, fold_numbers=True).removed.column("similarity").to_pylist() == [1.0, 1.0]
+    assert neardup.deduplicate(invoices, fold_numbers=True).removed.column(
+        "similarity"
+    ).to_pylist() == [1.0, 1.0]
 
 
 def test_repetitions_count_in_a_multiset():
@@ -356,7 +427,9 @@ def test_japanese_is_compared_character_by_character():
     edited = page.replace("百年前", "九十年前")
     expected = oracles.jaccard(oracles.shingles(page), oracles.shingles(edited))
     assert 0.7 < expected < 1
-    report = neardup.find_pairs([page, "東京の天気は晴れです。", edited, page.replace("、", " ")], threshold=0.7)
+    report = neardup.find_pairs(
+        [page, "東京の天気は晴れです。", edited, page.replace("、", " ")], threshold=0.7
+    )
     assert report.pairs.to_pylist() == [
         {"doc_a": 0, "doc_b": 2, "similarity": expected},
         {"doc_a": 0, "doc_b": 3, "similarity": 1.0},
@@ -395,7 +468,9 @@ def test_a_family_of_near_copies_costs_one_comparison_each(cluster):
 @pytest.mark.parametrize("mode", [{}, {"cluster": "components"}, {"pairs": True}], ids=str)
 def test_a_hot_bucket_of_dissimilar_documents_needs_few_comparisons(plan, mode):
     half = numbered(0, 100)
-    texts = [f"{half} " + " ".join(f"d{number}x{word}" for word in range(100)) for number in range(3000)]
+    texts = [
+        f"{half} " + " ".join(f"d{number}x{word}" for word in range(100)) for number in range(3000)
+    ]
     report = neardup.deduplicate(texts, **plan, **mode)
     assert report.kept.num_rows == 3000
     assert report.comparisons < 3000 * 2999 // 2 // 100
@@ -421,7 +496,10 @@ def planted_pairs(num_pairs, shared, own, size):
     for pair in range(num_pairs):
         words = [f"p{pair}w{number}" for number in range(shared + 2 * own + 2 * (size - 1))]
         head = words[: shared + size - 1]
-        texts += [" ".join(head + words[len(head) : len(head) + own]), " ".join(head + words[len(head) + own :][:own])]
+        texts += [
+            " ".join(head + words[len(head) : len(head) + own]),
+            " ".join(head + words[len(head) + own :][:own]),
+        ]
     return texts
 
 
@@ -436,12 +514,18 @@ def least_found(num_pairs, recall, error=1e-6):
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("sketch", ["fast", "minhash"])
-@pytest.mark.parametrize(("shared", "own", "size"), [(80, 10, 5), (80, 10, 1), (8, 1, 1), (4, 1, 1), (800, 100, 5)])
-def test_promises_1_and_2_pairs_at_the_threshold_are_found_and_no_others(shared, own, size, sketch, seed):
+@pytest.mark.parametrize(
+    ("shared", "own", "size"), [(80, 10, 5), (80, 10, 1), (8, 1, 1), (4, 1, 1), (800, 100, 5)]
+)
+def test_promises_1_and_2_pairs_at_the_threshold_are_found_and_no_others(
+    shared, own, size, sketch, seed
+):
     threshold = shared / (shared + 2 * own)
     num_pairs = 500 if shared > 500 else 1000
     texts = planted_pairs(num_pairs, shared, own, size)
-    report = neardup.find_pairs(texts, threshold=threshold, size=size, sketch=sketch, seed=seed, method="lsh")
+    report = neardup.find_pairs(
+        texts, threshold=threshold, size=size, sketch=sketch, seed=seed, method="lsh"
+    )
     found = report.pairs.to_pylist()
     assert all(pair["doc_a"] + 1 == pair["doc_b"] and pair["doc_a"] % 2 == 0 for pair in found)
     assert {pair["similarity"] for pair in found} == {threshold}
@@ -465,7 +549,9 @@ def test_promise_3_every_removed_document_has_a_similar_kept_one(keep):
     assert report.removed.num_rows > 50
     for row in report.removed.to_pylist():
         assert row["kept_id"] in kept
-        assert row["similarity"] == oracles.jaccard(sets[row["doc_id"]], sets[row["kept_id"]]) >= 0.6
+        assert (
+            row["similarity"] == oracles.jaccard(sets[row["doc_id"]], sets[row["kept_id"]]) >= 0.6
+        )
     assert not any({row["doc_a"], row["doc_b"]} <= kept for row in report.pairs.to_pylist())
     assert len(kept) + report.removed.num_rows + report.rejected.num_rows == len(texts)
 
@@ -510,7 +596,9 @@ def test_promise_4_concurrent_runs_do_not_affect_each_other():
     texts = oracles.random_corpus(5, 300)
     expected = ipc_bytes(neardup.find_pairs(texts, threshold=0.5))
     with ThreadPoolExecutor(6) as pool:
-        runs = pool.map(lambda threads: neardup.find_pairs(texts, threshold=0.5, threads=threads), [1, 2, 3] * 4)
+        runs = pool.map(
+            lambda threads: neardup.find_pairs(texts, threshold=0.5, threads=threads), [1, 2, 3] * 4
+        )
         assert all(ipc_bytes(report) == expected for report in runs)
 
 
@@ -528,7 +616,9 @@ def test_promise_5_report_says_what_was_chosen_and_what_it_cost():
 def test_largest_clusters_name_their_weakest_member():
     words = [f"w{number}" for number in range(40)]
     chain = [" ".join(words[start : start + 30]) for start in (0, 2, 4)]
-    report = neardup.deduplicate([*chain, "a b c", "x y z", "X Y Z"], size=1, threshold=0.8, cluster="components")
+    report = neardup.deduplicate(
+        [*chain, "a b c", "x y z", "X Y Z"], size=1, threshold=0.8, cluster="components"
+    )
     assert report.largest_clusters().to_pylist() == [
         {"cluster_id": 0, "documents": 3, "weakest_id": 2, "similarity": 26 / 34},
         {"cluster_id": 4, "documents": 2, "weakest_id": 5, "similarity": 1.0},
@@ -543,20 +633,26 @@ def test_largest_clusters_of_a_wrong_number_is_an_error():
 
 
 def test_run_in_which_every_row_is_rejected_raises_the_first_reason():
-    with pytest.raises(DataError, match="all 2 rows were rejected; the first is row 0: text is bytes, not str"):
+    with pytest.raises(
+        DataError, match="all 2 rows were rejected; the first is row 0: text is bytes, not str"
+    ):
         neardup.deduplicate([b"abc def", b"abc def"])
     assert neardup.deduplicate([]).documents == 0
 
 
 def test_run_in_which_most_rows_are_rejected_gives_a_python_warning():
-    with pytest.warns(UserWarning, match="2 of 3 rows were rejected; the first is row 1: text is null") as caught:
+    with pytest.warns(
+        UserWarning, match="2 of 3 rows were rejected; the first is row 1: text is null"
+    ) as caught:
         report = neardup.deduplicate(["a b c d e f", None, None])
     assert report.warnings[-1] == str(caught[-1].message)
     assert neardup.deduplicate(["a b c d e f", None]).num_rejected == 1
 
 
 def test_progress_that_cannot_be_called_is_an_error():
-    with pytest.raises(ConfigError, match="`progress` must be True, or a function that takes an event, got 3"):
+    with pytest.raises(
+        ConfigError, match="`progress` must be True, or a function that takes an event, got 3"
+    ):
         neardup.deduplicate(["a"], progress=3)
 
 
@@ -578,12 +674,16 @@ def test_a_source_with_one_chunk_per_row_is_processed_in_one_batch():
     rows = pa.chunked_array([[text] for text in [FOX, FOX, "something else entirely"] * 100])
     events = []
     neardup.deduplicate(rows, progress=events.append)
-    assert sum(isinstance(event, StageAdvanced) and event.stage == "sketch" for event in events) == 1
+    assert (
+        sum(isinstance(event, StageAdvanced) and event.stage == "sketch" for event in events) == 1
+    )
 
 
 def test_report_survives_pickling():
     report = pickle.loads(pickle.dumps(neardup.find_pairs([FOX, FOX, "something else"])))  # noqa: S301
-    assert report.at_threshold(1.0).removed.to_pylist() == [{"doc_id": 1, "kept_id": 0, "similarity": 1.0}]
+    assert report.at_threshold(1.0).removed.to_pylist() == [
+        {"doc_id": 1, "kept_id": 0, "similarity": 1.0}
+    ]
 
 
 def test_at_threshold_keeps_the_bands_of_the_run():
@@ -597,7 +697,10 @@ def test_find_pairs_without_pairs_is_an_error():
 
 
 def test_report_names_the_format_of_the_signatures():
-    assert neardup.deduplicate(["a"]).as_dict()["signature_format"] == "fast-2 word-5 perm-128 seed-1 unicode-14.0"
+    assert (
+        neardup.deduplicate(["a"]).as_dict()["signature_format"]
+        == "fast-2 word-5 perm-128 seed-1 unicode-14.0"
+    )
 
 
 def test_a_copy_follows_its_representative_even_if_another_kept_document_is_more_similar():

@@ -41,13 +41,21 @@ def test_a_report_shows_counts_plan_warnings_and_removed_documents():
     page = Page(report._repr_html_())
     assert page.texts[0] == report.plan.judgement()
     cells = dict(zip(page.texts[1:-6:2], page.texts[2:-6:2], strict=False))
-    assert [cells[name] for name in ("documents", "kept", "removed", "rejected", "pairs")] == ["3", "1", "1", "1", "1"]
+    assert [cells[name] for name in ("documents", "kept", "removed", "rejected", "pairs")] == [
+        "3",
+        "1",
+        "1",
+        "1",
+        "1",
+    ]
     assert f"warning: {report.warnings[0]}" in page.texts
     assert page.texts[-6:] == ["doc_id", "kept_id", "similarity", "b", "a", "1"]
 
 
 def test_data_is_escaped_in_html():
-    report = neardup.deduplicate({EVIL: "one two three four five six", "b": "one two three four five six"})
+    report = neardup.deduplicate(
+        {EVIL: "one two three four five six", "b": "one two three four five six"}
+    )
     page = Page(report._repr_html_())
     assert not {"script", "img"} & set(page.tags)
     assert EVIL in page.texts
@@ -65,7 +73,9 @@ def test_reports_of_files_and_of_pairs_are_rendered_as_html(tmp_path):
     assert "pairs" in Page(neardup.find_pairs(tmp_path / "a.txt")._repr_html_()).texts
 
 
-@pytest.mark.parametrize("settings", [{}, {"method": "exact"}, {"measure": "cosine"}, {"threshold": 1.0}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"method": "exact"}, {"measure": "cosine"}, {"threshold": 1.0}]
+)
 def test_a_plan_shows_its_promise_and_its_curve(settings):
     plan = neardup.plan(**settings)
     page = Page(plan._repr_html_())

@@ -2,8 +2,8 @@
 
 Every cell is run, and its output is stored in the notebook.
 
-Text becomes Markdown cells, and the examples become code cells, each up to the first output. A collapsible solution
-stays one Markdown cell, because a cell cannot fold others.
+Text becomes Markdown cells, and the examples become code cells, each up to the first output. A
+collapsible solution stays one Markdown cell, because a cell cannot fold others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ METADATA = {
 
 def cells_of(lecture: str) -> Iterator[tuple[str, str]]:
     """Cut the lecture into ("markdown", text) and ("code", source)."""
-    for part in re.split(r"(^<details>.*?^</details>$|^```python$.*?^```$)", lecture, flags=re.MULTILINE | re.DOTALL):
+    for part in re.split(
+        r"(^<details>.*?^</details>$|^```python$.*?^```$)", lecture, flags=re.MULTILINE | re.DOTALL
+    ):
         if part.startswith("```python"):
             yield from (("code", source) for source in code_of(part))
         elif part.strip():
@@ -54,7 +56,9 @@ def code_of(block: str) -> Iterator[str]:
 
 def from_examples(text: str) -> str:
     """Rewrite the links of a page in docs/ for examples/, and say where the notebook comes from."""
-    text = text.replace("](images/", "](../docs/images/").replace("](measures.md)", "](../docs/measures.md)")
+    text = text.replace("](images/", "](../docs/images/").replace(
+        "](measures.md)", "](../docs/measures.md)"
+    )
     return text.replace(ONLY_ON_THE_PAGE, ONLY_IN_THE_NOTEBOOK)
 
 
@@ -69,10 +73,14 @@ def run(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
             value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)  # noqa: S307
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():
-        outputs.append({"name": "stdout", "output_type": "stream", "text": lines(printed.getvalue())})
+        outputs.append(
+            {"name": "stdout", "output_type": "stream", "text": lines(printed.getvalue())}
+        )
     if value is not None:
         data = {"text/plain": lines(repr(value))}
-        outputs.append({"data": data, "execution_count": None, "metadata": {}, "output_type": "execute_result"})
+        outputs.append(
+            {"data": data, "execution_count": None, "metadata": {}, "output_type": "execute_result"}
+        )
     return outputs
 
 
@@ -84,7 +92,12 @@ def build(lecture: str) -> str:
     names: dict[str, Any] = {"__name__": "__main__"}
     cells: list[dict[str, Any]] = []
     for number, (kind, text) in enumerate(cells_of(lecture)):
-        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": lines(text)}
+        cell: dict[str, Any] = {
+            "cell_type": kind,
+            "id": f"cell-{number}",
+            "metadata": {},
+            "source": lines(text),
+        }
         if kind == "code":
             cell |= {"execution_count": None, "outputs": run(text, names)}
         cells.append(cell)

@@ -2,9 +2,10 @@
 
     python tools/build_unicode_table.py FOLDER
 
-FOLDER holds UnicodeData.txt and its companions, version 15.0.0 (on Debian 12 the package `unicode-data`). Characters
-newer than Unicode 14 are left out: the table must know nothing that the oldest supported interpreter does not.
-`neardup.kernels.unicode` documents every bit.
+FOLDER holds UnicodeData.txt and its companions, version 15.0.0 (on Debian 12 the package
+`unicode-data`). Characters
+newer than Unicode 14 are left out: the table must know nothing that the oldest supported
+interpreter does not. `neardup.kernels.unicode` documents every bit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy.typing as npt
 
 from neardup.kernels import unicode as layout
 
-# A later database may correct a property of an old character, which would change signatures: a decision, not an update.
+# A later database may correct a property of an old character, which would change signatures: a
+# decision, not an update.
 SOURCE_VERSION = "15.0.0"
 TARGET = Path(__file__).parents[1] / "src/neardup/kernels/unicode14.npz"
 
@@ -85,7 +87,9 @@ class Characters:
             is_old[code_points] = tuple(map(int, age.split("."))) <= NEWEST_AGE
         self.category[~is_old] = "Cn"
         self.combining[~is_old] = 0
-        self.decomposition = {char: parts for char, parts in self.decomposition.items() if is_old[char]}
+        self.decomposition = {
+            char: parts for char, parts in self.decomposition.items() if is_old[char]
+        }
 
 
 def find_kinds(folder: Path, chars: Characters) -> npt.NDArray[np.uint32]:
@@ -102,7 +106,9 @@ def find_kinds(folder: Path, chars: Characters) -> npt.NDArray[np.uint32]:
     return kinds.astype(np.uint32)
 
 
-def find_folded(folder: Path, chars: Characters, kinds: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def find_folded(
+    folder: Path, chars: Characters, kinds: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
     folded = np.arange(NUM_CODE_POINTS, dtype=np.uint32)
     for code_points, (status, mapping, *_) in rows(folder / "CaseFolding.txt"):
         if status in ("C", "S") and chars.is_known[code_points].all():
@@ -119,7 +125,8 @@ def find_composing(folder: Path, chars: Characters, is_nfc_no: Flags) -> Flags:
     is_excluded = having(folder / "DerivedNormalizationProps.txt", "Full_Composition_Exclusion")
     composes = np.zeros(NUM_CODE_POINTS, dtype=np.bool_)
     composes[HANGUL_LEADING] = True
-    # Only the 399 without a final consonant can change; marking all lets 44 blocks be one, which stays in the cache.
+    # Only the 399 without a final consonant can change; marking all lets 44 blocks be one, which
+    # stays in the cache.
     composes[HANGUL_SYLLABLES] = True
     for char, parts in chars.decomposition.items():
         if not is_excluded[char]:
@@ -144,13 +151,17 @@ def build_entries(folder: Path, chars: Characters) -> npt.NDArray[np.uint32]:
         layout.UNKNOWN: ~chars.is_known,
     }
     distance = find_folded(folder, chars, kinds).astype(np.int64) - np.arange(NUM_CODE_POINTS)
-    entries = (distance & layout.FOLD_MASK).astype(np.uint32) | (kinds << np.uint32(layout.KIND_SHIFT))
+    entries = (distance & layout.FOLD_MASK).astype(np.uint32) | (
+        kinds << np.uint32(layout.KIND_SHIFT)
+    )
     for flag, is_set in flags.items():
         entries[is_set] |= np.uint32(flag)
     return entries
 
 
-def share_blocks(values: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.generic]]:
+def share_blocks(
+    values: npt.NDArray[np.generic],
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.generic]]:
     """Return (index, values) of the two-stage table; blocks are numbered in order of first use."""
     numbers: dict[bytes, int] = {}
     blocks = values.reshape(-1, layout.BLOCK_SIZE)
@@ -165,7 +176,9 @@ def write_npz(path: Path, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
             member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             member.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(member, "w") as file:
-                np.lib.format.write_array(file, array.astype(array.dtype.newbyteorder("<")), allow_pickle=False)
+                np.lib.format.write_array(
+                    file, array.astype(array.dtype.newbyteorder("<")), allow_pickle=False
+                )
 
 
 def main() -> None:
@@ -178,7 +191,12 @@ def main() -> None:
     chars = Characters(folder)
     index, entries = share_blocks(build_entries(folder, chars))
     combining_index, combining = share_blocks(chars.combining)
-    arrays = {"index": index, "entries": entries, "combining_index": combining_index, "combining": combining}
+    arrays = {
+        "index": index,
+        "entries": entries,
+        "combining_index": combining_index,
+        "combining": combining,
+    }
     write_npz(TARGET, arrays)
     num_blocks = entries.size // layout.BLOCK_SIZE, combining.size // layout.BLOCK_SIZE
     print(f"{TARGET}: {TARGET.stat().st_size} bytes, {num_blocks[0]} + {num_blocks[1]} blocks")

@@ -43,7 +43,9 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         views = views_of(report)
         for name, scheme in PICTURES:
-            page = browser.new_page(color_scheme=scheme, viewport={"width": 1120, "height": HEIGHTS[name]})
+            page = browser.new_page(
+                color_scheme=scheme, viewport={"width": 1120, "height": HEIGHTS[name]}
+            )
             page.goto(f"file://{page_path}#/{views[name]}")
             page.wait_for_selector("main h1")
             page.wait_for_timeout(300)

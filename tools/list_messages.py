@@ -1,7 +1,8 @@
 """Write every message a user can see to one file, for review: python tools/list_messages.py messages.txt.
 
-The help and a summary of every command, as printed; and every other text of the source with at least three words
-(errors, hints, warnings, reasons of rejected rows), with {names} for placeholders.
+The help and a summary of every command, as printed; and every other text of the source with at
+least three words (errors, hints, warnings, reasons of rejected rows), with {names} for
+placeholders.
 """
 
 from __future__ import annotations
@@ -95,7 +96,12 @@ def _help(command: click.Command, name: str) -> Iterator[str]:
 def printed() -> Iterator[str]:
     """Yield what commands print on a small corpus."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        texts = {"a": TEXT, "b": TEXT.replace("house", "station"), "c": "nothing like the others", "d": TEXT}
+        texts = {
+            "a": TEXT,
+            "b": TEXT.replace("house", "station"),
+            "c": "nothing like the others",
+            "d": TEXT,
+        }
         rows = [json.dumps({"id": name, "text": text}) for name, text in texts.items()]
         Path("pages.jsonl").write_text("\n".join([*rows, "{broken"]) + "\n", "utf-8")
         for line in RUNS:
@@ -137,7 +143,9 @@ def _texts(node: ast.AST, hints: set[int], mark: str) -> Iterator[str]:
         child_mark = "    hint: " if id(child) in hints else mark
         if isinstance(child, (ast.Constant, ast.JoinedStr)):
             words = _text(child)
-            if len(words.split()) >= LEAST_WORDS and not words.lstrip().upper().startswith(NOT_A_MESSAGE):
+            if len(words.split()) >= LEAST_WORDS and not words.lstrip().upper().startswith(
+                NOT_A_MESSAGE
+            ):
                 yield child_mark + words
         if not isinstance(child, ast.JoinedStr):
             yield from _texts(child, hints, child_mark)
@@ -154,14 +162,21 @@ def _text(node: ast.expr) -> str:
 def write(path: Path) -> None:
     """Write all messages into a file."""
     parts = {"Help": helps(), "Printed by commands": printed(), "Texts in the source": written()}
-    lines = "\n".join(f"# {title}\n\n" + "\n\n".join(texts) + "\n" for title, texts in parts.items())
+    lines = "\n".join(
+        f"# {title}\n\n" + "\n\n".join(texts) + "\n" for title, texts in parts.items()
+    )
     path.write_text(
-        "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in lines), "utf-8"
+        "".join(
+            sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in lines
+        ),
+        "utf-8",
     )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Write every message a user can see into one file.")
+    parser = argparse.ArgumentParser(
+        description="Write every message a user can see into one file."
+    )
     parser.add_argument("file", type=Path, help="the file to write")
     file = parser.parse_args().file
     os.environ.setdefault("COLUMNS", "120")

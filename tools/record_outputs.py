@@ -3,8 +3,8 @@
     python tools/record_outputs.py before.json                     before the change
     python tools/record_outputs.py after.json --against before.json    after it: lists what differs, exit code 1
 
-The runs cover sources, formats, measures, methods and keep policies through the public library alone. Values that may
-differ each time (seconds, memory, paths) are left out.
+The runs cover sources, formats, measures, methods and keep policies through the public library
+alone. Values that may differ each time (seconds, memory, paths) are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,17 @@ import pyarrow.parquet as pq
 
 import neardup
 
-CHANGING = {"seconds", "peak_memory_bytes", "stages", "path", "modified", "digest", "audit", "schema", "files"}
+CHANGING = {
+    "seconds",
+    "peak_memory_bytes",
+    "stages",
+    "path",
+    "modified",
+    "digest",
+    "audit",
+    "schema",
+    "files",
+}
 NUM_ROWS = 300
 
 
@@ -49,7 +59,12 @@ def rows(seed: int) -> list[dict[str, Any]]:
             tokens[rng.randrange(len(tokens))] = rng.choice(words)
         texts.append(" ".join(tokens))
     return [
-        {"id": f"d{at * 7 % 997}", "text": text, "score": rng.choice([None, 1, 2, 2.5]), "site": f"s{at % 3}"}
+        {
+            "id": f"d{at * 7 % 997}",
+            "text": text,
+            "score": rng.choice([None, 1, 2, 2.5]),
+            "site": f"s{at % 3}",
+        }
         for at, text in enumerate(texts)
     ]
 
@@ -63,7 +78,9 @@ def write_inputs(folder: Path) -> None:
     lines = "".join(json.dumps(row) + "\n" for row in made)
     (folder / "a.jsonl").write_text(lines + '{broken\n{"text": 7}\n\n', "utf-8")
     (folder / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
-    (folder / "old.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(1)[:100] + rows(2)), "utf-8")
+    (folder / "old.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows(1)[:100] + rows(2)), "utf-8"
+    )
     with (folder / "a.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(made[0]))
         writer.writeheader()
@@ -97,9 +114,15 @@ def file_runs() -> Iterator[tuple[str, Callable[[str], Any]]]:
     }
     for name, chosen in settings.items():
         for source in ("a.jsonl", "a.parquet", "a.csv", "a.arrow", "a.jsonl.gz"):
-            yield f"dedup {name} {source}", lambda out, s=source, c=chosen: neardup.deduplicate(s, out=out, **c)
+            yield (
+                f"dedup {name} {source}",
+                lambda out, s=source, c=chosen: neardup.deduplicate(s, out=out, **c),
+            )
     yield "dedup texts", lambda out: neardup.deduplicate("texts", out=out, size=2)
-    yield "dedup small memory", lambda out: neardup.deduplicate("a.jsonl", out=out, memory="400MB", threads=1)
+    yield (
+        "dedup small memory",
+        lambda out: neardup.deduplicate("a.jsonl", out=out, memory="400MB", threads=1),
+    )
     for ending in ("parquet", "jsonl", "csv"):
         for name, chosen in {
             "jaccard": {"threshold": 0.5, "size": 2},
@@ -108,16 +131,22 @@ def file_runs() -> Iterator[tuple[str, Callable[[str], Any]]]:
         }.items():
             yield (
                 f"pairs {name} .{ending}",
-                lambda out, e=ending, c=chosen: neardup.find_pairs("a.jsonl", out=f"{out}.{e}", **c),
+                lambda out, e=ending, c=chosen: neardup.find_pairs(
+                    "a.jsonl", out=f"{out}.{e}", **c
+                ),
             )
     for measure in ("cosine", "euclidean"):
         yield (
             f"pairs {measure}",
-            lambda out, m=measure: neardup.find_pairs("v.parquet", out=f"{out}.parquet", measure=m, distance=0.05),
+            lambda out, m=measure: neardup.find_pairs(
+                "v.parquet", out=f"{out}.parquet", measure=m, distance=0.05
+            ),
         )
     yield (
         "pairs items",
-        lambda out: neardup.find_pairs("b.parquet", out=f"{out}.jsonl", items_column="items", threshold=0.6),
+        lambda out: neardup.find_pairs(
+            "b.parquet", out=f"{out}.jsonl", items_column="items", threshold=0.6
+        ),
     )
 
 
@@ -125,16 +154,28 @@ def memory_answers() -> Iterator[tuple[str, Any]]:
     """Name and return the results in memory."""
     made = rows(1)
     texts = [row["text"] for row in made]
-    for name, settings in {"plain": {}, "pairs": {"pairs": True, "size": 2, "keep": "longest"}}.items():
+    for name, settings in {
+        "plain": {},
+        "pairs": {"pairs": True, "size": 2, "keep": "longest"},
+    }.items():
         report = neardup.deduplicate(texts, **settings)
-        yield f"memory {name}", [report.as_dict(), report.removed.to_pylist(), report.clusters.to_pylist()]
+        yield (
+            f"memory {name}",
+            [report.as_dict(), report.removed.to_pylist(), report.clusters.to_pylist()],
+        )
     ranked = pa.Table.from_pylist(made)
     yield "memory keep", neardup.deduplicate(ranked, keep="max:score", size=2).removed.to_pylist()
     yield "memory neighbours", neardup.neighbours(texts[:80], k=3, size=1).to_pylist()
-    yield "memory containment", neardup.find_pairs(texts, measure="containment", size=2).pairs.to_pylist()
+    yield (
+        "memory containment",
+        neardup.find_pairs(texts, measure="containment", size=2).pairs.to_pylist(),
+    )
     yield "memory signatures", hashlib.sha256(neardup.signatures(texts).tobytes()).hexdigest()
     audit = neardup.audit(neardup.deduplicate(texts, size=1, threshold=0.5, method="lsh"))
-    yield "memory audit", [audit.recall, audit.low, audit.high, audit.pairs, audit.missed.to_pylist()]
+    yield (
+        "memory audit",
+        [audit.recall, audit.low, audit.high, audit.pairs, audit.missed.to_pylist()],
+    )
     yield "memory plan", neardup.plan(texts).method
 
 
@@ -168,7 +209,9 @@ def record() -> dict[str, str]:
                         found[f"{name}: {inner}"] = digest(file)
         os.chdir("/")
     for name, answer in memory_answers():
-        found[name] = hashlib.sha256(json.dumps(steady(answer), default=str).encode()).hexdigest()[:16]
+        found[name] = hashlib.sha256(json.dumps(steady(answer), default=str).encode()).hexdigest()[
+            :16
+        ]
     return found
 
 
@@ -181,7 +224,9 @@ def main() -> int:
         print(f"{len(found)} digests in {target}")
         return 0
     known = json.loads(before.read_text("utf-8"))
-    differing = sorted(name for name in known.keys() | found.keys() if known.get(name) != found.get(name))
+    differing = sorted(
+        name for name in known.keys() | found.keys() if known.get(name) != found.get(name)
+    )
     print(*differing, f"{len(differing)} of {len(known)} differ", sep="\n")
     return 1 if differing else 0
 

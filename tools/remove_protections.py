@@ -2,7 +2,8 @@
 
     python tools/remove_protections.py [WORDS]
 
-With words, only the protections whose name has one of them. Exits with 1 if all tests pass without a protection.
+With words, only the protections whose name has one of them. Exits with 1 if all tests pass without
+a protection.
 """
 
 from __future__ import annotations
@@ -32,9 +33,23 @@ class Protection(NamedTuple):
 
 
 PROTECTIONS = (
-    Protection("host allow-list", "guard.py", "if not _HOSTS.fullmatch(", "if None is _HOSTS.fullmatch and (", SERVER),
-    Protection("own origin only", "guard.py", "if origin is not None and origin", "if False and origin", SERVER),
-    Protection("own site only", "guard.py", "if site is not None and site", "if False and site", ATTACKS),
+    Protection(
+        "host allow-list",
+        "guard.py",
+        "if not _HOSTS.fullmatch(",
+        "if None is _HOSTS.fullmatch and (",
+        SERVER,
+    ),
+    Protection(
+        "own origin only",
+        "guard.py",
+        "if origin is not None and origin",
+        "if False and origin",
+        SERVER,
+    ),
+    Protection(
+        "own site only", "guard.py", "if site is not None and site", "if False and site", ATTACKS
+    ),
     Protection(
         "no second header hides the first",
         "guard.py",
@@ -43,9 +58,15 @@ PROTECTIONS = (
         ATTACKS,
     ),
     Protection(
-        "no CORS header", "problems.py", '"no-store"),', '"no-store"), (b"access-control-allow-origin", b"*"),', SERVER
+        "no CORS header",
+        "problems.py",
+        '"no-store"),',
+        '"no-store"), (b"access-control-allow-origin", b"*"),',
+        SERVER,
     ),
-    Protection("frames denied by header", "problems.py", '    (b"x-frame-options", b"DENY"),\n', "", SERVER),
+    Protection(
+        "frames denied by header", "problems.py", '    (b"x-frame-options", b"DENY"),\n', "", SERVER
+    ),
     Protection(
         "frames denied by policy",
         "server.py",
@@ -54,14 +75,42 @@ PROTECTIONS = (
         SERVER,
     ),
     Protection(
-        "policy on every answer", "problems.py", ', (b"content-security-policy", policy.encode())]', "]", SERVER
+        "policy on every answer",
+        "problems.py",
+        ', (b"content-security-policy", policy.encode())]',
+        "]",
+        SERVER,
     ),
-    Protection("script by hash", "page.py", "script-src 'sha256-{_hash(script)}'", "script-src 'unsafe-inline'", FILE),
-    Protection("style by hash", "page.py", "style-src 'sha256-{_hash(style)}'", "style-src 'unsafe-inline'", FILE),
+    Protection(
+        "script by hash",
+        "page.py",
+        "script-src 'sha256-{_hash(script)}'",
+        "script-src 'unsafe-inline'",
+        FILE,
+    ),
+    Protection(
+        "style by hash",
+        "page.py",
+        "style-src 'sha256-{_hash(style)}'",
+        "style-src 'unsafe-inline'",
+        FILE,
+    ),
     Protection("nothing else is loaded", "page.py", "default-src 'none'; ", "", FILE),
     Protection("body limit by length", "guard.py", "or int(length) > MOST_BODY", "", SERVER),
-    Protection("body limit by count", "guard.py", "if len(body) + len(part) > MOST_BODY:", "if len(body) < 0:", SERVER),
-    Protection("text limit", "server.py", "if len(asked.text) > MOST_TEXT:", "if len(asked.text) < 0:", SERVER),
+    Protection(
+        "body limit by count",
+        "guard.py",
+        "if len(body) + len(part) > MOST_BODY:",
+        "if len(body) < 0:",
+        SERVER,
+    ),
+    Protection(
+        "text limit",
+        "server.py",
+        "if len(asked.text) > MOST_TEXT:",
+        "if len(asked.text) < 0:",
+        SERVER,
+    ),
     Protection("nesting limit", "server.py", "except RecursionError:", "except KeyError:", SERVER),
     Protection(
         "concurrency limit",
@@ -70,11 +119,27 @@ PROTECTIONS = (
         "if self._running < 0:",
         SERVER,
     ),
-    Protection("time limit", "guard.py", "answer.take), self._limits.seconds)", "answer.take), None)", SERVER),
     Protection(
-        "limit on bodies at once", "guard.py", "if self._bodies >= self._limits.most_bodies:", "if False:", ATTACKS
+        "time limit",
+        "guard.py",
+        "answer.take), self._limits.seconds)",
+        "answer.take), None)",
+        SERVER,
     ),
-    Protection("time limit of a body", "guard.py", "timeout(self._limits.body_seconds)", "timeout(None)", ATTACKS),
+    Protection(
+        "limit on bodies at once",
+        "guard.py",
+        "if self._bodies >= self._limits.most_bodies:",
+        "if False:",
+        ATTACKS,
+    ),
+    Protection(
+        "time limit of a body",
+        "guard.py",
+        "timeout(self._limits.body_seconds)",
+        "timeout(None)",
+        ATTACKS,
+    ),
     Protection(
         "limit on held bytes of bodies",
         "guard.py",
@@ -82,8 +147,20 @@ PROTECTIONS = (
         "pass",
         ATTACKS,
     ),
-    Protection("limit on held bytes of answers", "guard.py", "self._check_held(size, added=size)", "pass", ATTACKS),
-    Protection("time limit of sending", "guard.py", "timeout(self._limits.sending_seconds)", "timeout(None)", ATTACKS),
+    Protection(
+        "limit on held bytes of answers",
+        "guard.py",
+        "self._check_held(size, added=size)",
+        "pass",
+        ATTACKS,
+    ),
+    Protection(
+        "time limit of sending",
+        "guard.py",
+        "timeout(self._limits.sending_seconds)",
+        "timeout(None)",
+        ATTACKS,
+    ),
     Protection(
         "answers sent in pieces",
         "guard.py",
@@ -92,14 +169,32 @@ PROTECTIONS = (
         ATTACKS,
     ),
     Protection(
-        "limit on the bytes of an answer", "served_index.py", "if num_bytes > MOST_ANSWER:", "if False:", ATTACKS
+        "limit on the bytes of an answer",
+        "served_index.py",
+        "if num_bytes > MOST_ANSWER:",
+        "if False:",
+        ATTACKS,
     ),
-    Protection("time limit of headers", "connection.py", "call_later(self.seconds,", "call_later(1e6,", ATTACKS),
-    Protection("unread answers are dropped", "connection.py", "self.transport.abort()", "pass", ATTACKS),
     Protection(
-        "one error for what is not HTTP", "connection.py", "def send_400_response", "def _send_400_response", ATTACKS
+        "time limit of headers",
+        "connection.py",
+        "call_later(self.seconds,",
+        "call_later(1e6,",
+        ATTACKS,
     ),
-    Protection("answers sent at once", "connection.py", "_TCP_NODELAY, 1)", "_TCP_NODELAY, 0)", ATTACKS),
+    Protection(
+        "unread answers are dropped", "connection.py", "self.transport.abort()", "pass", ATTACKS
+    ),
+    Protection(
+        "one error for what is not HTTP",
+        "connection.py",
+        "def send_400_response",
+        "def _send_400_response",
+        ATTACKS,
+    ),
+    Protection(
+        "answers sent at once", "connection.py", "_TCP_NODELAY, 1)", "_TCP_NODELAY, 0)", ATTACKS
+    ),
     Protection("loopback only", "server.py", "if host not in LOOPBACK:", "if host in ():", SERVER),
     Protection(
         "no path from a client",
@@ -109,9 +204,15 @@ PROTECTIONS = (
         SERVER,
     ),
     Protection("seed hidden in the file", "run_view.py", 'hidden = {"seed", ', "hidden = {", FILE),
-    Protection("seed hidden on the server", "run_view.py", 'hidden = {"seed", ', "hidden = {", SERVER),
     Protection(
-        "seed of an index hidden", "served_index.py", 'shown = ("threshold",', 'shown = ("seed", "threshold",', SERVER
+        "seed hidden on the server", "run_view.py", 'hidden = {"seed", ', "hidden = {", SERVER
+    ),
+    Protection(
+        "seed of an index hidden",
+        "served_index.py",
+        'shown = ("threshold",',
+        'shown = ("seed", "threshold",',
+        SERVER,
     ),
     Protection("< escaped in JSON", "page.py", '"<": "\\\\u003c", ', "", FILE),
     Protection("U+2028 escaped in JSON", "page.py", '"\\u2028": "\\\\u2028", ', "", FILE),
@@ -137,11 +238,23 @@ PROTECTIONS = (
         "for (const found of [])",
         BROWSER,
     ),
-    Protection("line ends in ids spelled out", "static/text.js", "isLine ? HIDDEN_IN_LINE : HIDDEN", "HIDDEN", BROWSER),
     Protection(
-        "very long ids are cut", "static/parts.js", "if (id.length <= MOST_OF_ID)", "if (id.length >= 0)", BROWSER
+        "line ends in ids spelled out",
+        "static/text.js",
+        "isLine ? HIDDEN_IN_LINE : HIDDEN",
+        "HIDDEN",
+        BROWSER,
     ),
-    Protection("no formula in CSV", "static/marks.js", '? "\'" + text : text', "? text : text", BROWSER),
+    Protection(
+        "very long ids are cut",
+        "static/parts.js",
+        "if (id.length <= MOST_OF_ID)",
+        "if (id.length >= 0)",
+        BROWSER,
+    ),
+    Protection(
+        "no formula in CSV", "static/marks.js", '? "\'" + text : text', "? text : text", BROWSER
+    ),
 )
 
 
@@ -150,11 +263,22 @@ def has_failing_test(protection: Protection, package: Path) -> bool:
     path = package / "web" / protection.source
     whole = path.read_text("utf-8")
     if whole.count(protection.old) != 1:
-        raise SystemExit(f"{protection.source} has {protection.old!r} {whole.count(protection.old)} times, not once")
+        raise SystemExit(
+            f"{protection.source} has {protection.old!r} {whole.count(protection.old)} times, not once"
+        )
     path.write_text(whole.replace(protection.old, protection.new), "utf-8")
     try:
         done = subprocess.run(  # noqa: S603
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", protection.tests],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-x",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                protection.tests,
+            ],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(package.parent)},
             capture_output=True,
@@ -164,7 +288,10 @@ def has_failing_test(protection: Protection, package: Path) -> bool:
     finally:
         path.write_text(whole, "utf-8")
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    print(f"{protection.name}: {failed[0].split('::')[-1].split(' - ')[0] if failed else 'NO TEST FAILS'}", flush=True)
+    print(
+        f"{protection.name}: {failed[0].split('::')[-1].split(' - ')[0] if failed else 'NO TEST FAILS'}",
+        flush=True,
+    )
     return bool(failed)
 
 

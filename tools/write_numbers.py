@@ -2,7 +2,8 @@
 
     python tools/write_numbers.py
 
-A column that no tool of the file has is left out, and so is a tool without a row. A test compares the two.
+A column that no tool of the file has is left out, and so is a tool without a row. A test compares
+the two.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ def table(results: dict[str, Any]) -> str:
         for work in WORKS
         for name in MEASURED
         if (name not in ONLY_LAST or work == list(WORKS)[-1])
-        and any(row.get(name) is not None for (own, tool), row in rows.items() if own == work and tool in TOOLS)
+        and any(
+            row.get(name) is not None
+            for (own, tool), row in rows.items()
+            if own == work and tool in TOOLS
+        )
     ]
     sizes = {work: _size(row["MB"]) for (work, _), row in rows.items()}
     heads = [
@@ -66,7 +71,13 @@ def _cell(name: str, value: float | None) -> str:
     if value is None:
         return ""
     if name in ONLY_LAST:
-        return "1.0" if value == 1 else f"{value:.4f}".lstrip("0") if value > 0.999 else f"{value:.2f}".lstrip("0")
+        return (
+            "1.0"
+            if value == 1
+            else f"{value:.4f}".lstrip("0")
+            if value > 0.999
+            else f"{value:.2f}".lstrip("0")
+        )
     return f"{value:.1f}" if value < 20 else f"{value:.0f}"
 
 
@@ -78,7 +89,9 @@ def rewritten(readme: str, results: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    README.write_text(rewritten(README.read_text("utf-8"), json.loads(RESULTS.read_text("utf-8"))), "utf-8")
+    README.write_text(
+        rewritten(README.read_text("utf-8"), json.loads(RESULTS.read_text("utf-8"))), "utf-8"
+    )
     return 0
 
 

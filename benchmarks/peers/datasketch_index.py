@@ -20,9 +20,14 @@ def measure(folder, num_documents, asked_of, batches):
         missing.append("redis-server")
     rows = []
     if "datasketch" not in missing:
-        rows.append({"tool": "datasketch in memory"} | _measure(num_documents, asked_of, batches, None))
+        rows.append(
+            {"tool": "datasketch in memory"} | _measure(num_documents, asked_of, batches, None)
+        )
         if not missing:
-            rows.append({"tool": "datasketch on Redis"} | _on_redis(folder, num_documents, asked_of, batches))
+            rows.append(
+                {"tool": "datasketch on Redis"}
+                | _on_redis(folder, num_documents, asked_of, batches)
+            )
     return rows, missing
 
 
@@ -33,7 +38,9 @@ def versions():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     if server := shutil.which("redis-server"):
-        told = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout  # noqa: S603
+        told = subprocess.run(  # noqa: S603
+            [server, "--version"], capture_output=True, text=True, check=True
+        ).stdout
         found["redis-server"] = told.split("v=")[1].split()[0]
     return found
 
@@ -99,9 +106,15 @@ def _on_redis(folder, num_documents, asked_of, batches):
                     break
                 time.sleep(0.05)
             empty = client.info("memory")["used_memory"]
-            storage = {"type": "redis", "basename": b"bench", "redis": {"host": "127.0.0.1", "port": port}}
+            storage = {
+                "type": "redis",
+                "basename": b"bench",
+                "redis": {"host": "127.0.0.1", "port": port},
+            }
             row = _measure(num_documents, asked_of, batches, storage)
-            row["memory bytes/document"] = (client.info("memory")["used_memory"] - empty) / num_documents
+            row["memory bytes/document"] = (
+                client.info("memory")["used_memory"] - empty
+            ) / num_documents
             return row
         finally:
             server.terminate()

@@ -18,7 +18,10 @@ def pairs():
             signature = datasketch.MinHash(num_perm=documents.NUM_PERM)
             signature.update_batch([shingle.encode() for shingle in shingles])
             for other in lsh.query(signature):
-                if "filter" not in words or signatures[other].jaccard(signature) >= documents.THRESHOLD:
+                if (
+                    "filter" not in words
+                    or signatures[other].jaccard(signature) >= documents.THRESHOLD
+                ):
                     yield other, doc_id
             lsh.insert(doc_id, signature)
             if "filter" in words:

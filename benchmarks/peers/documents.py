@@ -1,7 +1,8 @@
 """Shared by the peer scripts: reading documents, words and shingles, writing the result.
 
-A script is called as `python peers/NAME.py INPUT OUTPUT.tsv`. INPUT is a Parquet file, or a folder of them, with the
-columns `id` and `text`. OUTPUT has one line per pair (two ids) or per removed document (its id), without a header.
+A script is called as `python peers/NAME.py INPUT OUTPUT.tsv`. INPUT is a Parquet file, or a folder
+of them, with the columns `id` and `text`. OUTPUT has one line per pair (two ids) or per removed
+document (its id), without a header.
 """
 
 import re
@@ -46,7 +47,11 @@ def read_shingles(source):
     Documents without words are left out: most peers treat all of them as copies of each other.
     """
     for ids, texts in read_batches(source):
-        found = [(doc_id, shingles) for doc_id, text in zip(ids, texts, strict=True) if (shingles := shingle(text))]
+        found = [
+            (doc_id, shingles)
+            for doc_id, text in zip(ids, texts, strict=True)
+            if (shingles := shingle(text))
+        ]
         yield [doc_id for doc_id, _ in found], [shingles for _, shingles in found]
 
 

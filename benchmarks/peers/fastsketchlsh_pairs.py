@@ -21,7 +21,10 @@ def pairs(batch=1_000):
         others, ends = lsh.query(signatures[first : first + batch], format="csr")
         rows = np.repeat(np.arange(first, first + len(ends) - 1), np.diff(ends.astype(np.int64)))
         earlier = others < rows
-        yield from ((names[other], names[row]) for other, row in set(zip(others[earlier], rows[earlier], strict=True)))
+        yield from (
+            (names[other], names[row])
+            for other, row in set(zip(others[earlier], rows[earlier], strict=True))
+        )
 
 
 documents.write_lines(output, pairs())

@@ -1,7 +1,8 @@
 """The k nearest neighbours of every item, found by one tool: MEASURE TOOL DATA K OUT.
 
-Run as a separate process, to measure its memory. DATA is an .npz of bench_neighbours.py; OUT gets a row of positions
-for each item, -1 where the tool found none, and the seconds of the search, without imports and compilation.
+Run as a separate process, to measure its memory. DATA is an .npz of bench_neighbours.py; OUT gets a
+row of positions for each item, -1 where the tool found none, and the seconds of the search, without
+imports and compilation.
 """
 
 import sys
@@ -24,7 +25,9 @@ def neardup_nearest(given, measure, k, **settings):
     seconds = time.perf_counter() - began
     (values,) = given.values()
     nearest = np.full((len(values), k), NOBODY)
-    doc, other, rank = (table.column(name).to_numpy() for name in ("doc_id", "neighbour_id", "rank"))
+    doc, other, rank = (
+        table.column(name).to_numpy() for name in ("doc_id", "neighbour_id", "rank")
+    )
     nearest[doc, rank - 1] = other
     return nearest, seconds
 
@@ -98,7 +101,9 @@ def jaccard_neardup(data, k):
 
     items = data["items"]
     return neardup_nearest(
-        {"items": pa.FixedSizeListArray.from_arrays(pa.array(items.ravel()), items.shape[1])}, "jaccard", k
+        {"items": pa.FixedSizeListArray.from_arrays(pa.array(items.ravel()), items.shape[1])},
+        "jaccard",
+        k,
     )
 
 
@@ -122,7 +127,9 @@ def jaccard_datasketch(data, k):
     from datasketch import MinHash, MinHashLSHForest
 
     began = time.perf_counter()
-    signed = MinHash.bulk(([b"%d" % item for item in items] for items in data["items"].tolist()), num_perm=128)
+    signed = MinHash.bulk(
+        ([b"%d" % item for item in items] for items in data["items"].tolist()), num_perm=128
+    )
     forest = MinHashLSHForest(num_perm=128, l=8)
     for row, signature in enumerate(signed):
         forest.add(row, signature)

@@ -1,7 +1,7 @@
 """Pairs of items at least as similar as a threshold, found by one tool: MEASURE TOOL DATA THRESHOLD OUT.
 
-Run as a separate process, to measure its memory. DATA is an .npz of bench_measures.py; OUT gets the pairs and the
-seconds of the search, without imports and compilation.
+Run as a separate process, to measure its memory. DATA is an .npz of bench_measures.py; OUT gets the
+pairs and the seconds of the search, without imports and compilation.
 """
 
 import sys
@@ -30,7 +30,9 @@ def neardup_pairs(given, measure, threshold, **settings):
     began = time.perf_counter()
     report = neardup.find_pairs(**given, measure=measure, threshold=threshold, **settings)
     seconds = time.perf_counter() - began
-    return np.stack([report.pairs.column(name).to_numpy() for name in ("doc_a", "doc_b")], axis=1), seconds
+    return np.stack(
+        [report.pairs.column(name).to_numpy() for name in ("doc_a", "doc_b")], axis=1
+    ), seconds
 
 
 def cosine_neardup(data, threshold):
@@ -41,7 +43,9 @@ def cosine_numpy(data, threshold):
     began = time.perf_counter()
     units = data["vectors"] / np.linalg.norm(data["vectors"], axis=1, keepdims=True)
     blocks = range(0, len(units), BLOCK)
-    found = [pairs_above(units[first : first + BLOCK] @ units.T, first, threshold) for first in blocks]
+    found = [
+        pairs_above(units[first : first + BLOCK] @ units.T, first, threshold) for first in blocks
+    ]
     return np.concatenate(found), time.perf_counter() - began
 
 
@@ -49,7 +53,9 @@ def cosine_faiss_flat(data, threshold):
     import faiss
 
     began = time.perf_counter()
-    units = (data["vectors"] / np.linalg.norm(data["vectors"], axis=1, keepdims=True)).astype(np.float32)
+    units = (data["vectors"] / np.linalg.norm(data["vectors"], axis=1, keepdims=True)).astype(
+        np.float32
+    )
     index = faiss.IndexFlatIP(units.shape[1])
     index.add(units)
     return ranged(*index.range_search(units, threshold)), time.perf_counter() - began
@@ -60,7 +66,9 @@ def cosine_faiss_lsh(data, threshold):
     import faiss
 
     began = time.perf_counter()
-    units = (data["vectors"] / np.linalg.norm(data["vectors"], axis=1, keepdims=True)).astype(np.float32)
+    units = (data["vectors"] / np.linalg.norm(data["vectors"], axis=1, keepdims=True)).astype(
+        np.float32
+    )
     index = faiss.IndexLSH(units.shape[1], 1024)
     index.add(units)
     _, nearest = index.search(units, NEIGHBOURS)
@@ -99,7 +107,9 @@ def hamming_faiss_flat(data, threshold):
     packed = data["packed"]
     index = faiss.IndexBinaryFlat(packed.shape[1] * 8)
     index.add(packed)
-    return ranged(*index.range_search(packed, radius_of(packed, threshold))), time.perf_counter() - began
+    return ranged(
+        *index.range_search(packed, radius_of(packed, threshold))
+    ), time.perf_counter() - began
 
 
 def hamming_faiss_hash(data, threshold):
@@ -109,7 +119,9 @@ def hamming_faiss_hash(data, threshold):
     packed = data["packed"]
     index = faiss.IndexBinaryMultiHash(packed.shape[1] * 8, 16, 16)
     index.add(packed)
-    return ranged(*index.range_search(packed, radius_of(packed, threshold))), time.perf_counter() - began
+    return ranged(
+        *index.range_search(packed, radius_of(packed, threshold))
+    ), time.perf_counter() - began
 
 
 def radius_of(packed, threshold):
@@ -124,7 +136,10 @@ def weighted_neardup(data, threshold):
 def baskets_of(data):
     ends = data["ends"].tolist()
     items, weights = data["items"].tolist(), data["weights"].tolist()
-    return [dict(zip(items[start:stop], weights[start:stop], strict=True)) for start, stop in pairwise(ends)]
+    return [
+        dict(zip(items[start:stop], weights[start:stop], strict=True))
+        for start, stop in pairwise(ends)
+    ]
 
 
 def weighted_exact(data, threshold):
@@ -137,7 +152,9 @@ def weighted_exact(data, threshold):
         for item in basket:
             met.update(by_item.setdefault(item, []))
             by_item[item].append(row)
-        found += [(other, row) for other in met if weighted_jaccard(baskets[other], basket) >= threshold]
+        found += [
+            (other, row) for other in met if weighted_jaccard(baskets[other], basket) >= threshold
+        ]
     return np.array(found), time.perf_counter() - began
 
 
@@ -158,7 +175,11 @@ def weighted_datasketch(data, threshold):
         vector = np.zeros(num_items)
         vector[list(basket)] = list(basket.values())
         signature = generator.minhash(vector)
-        found += [(other, row) for other in lsh.query(signature) if signed[other].jaccard(signature) >= threshold]
+        found += [
+            (other, row)
+            for other in lsh.query(signature)
+            if signed[other].jaccard(signature) >= threshold
+        ]
         lsh.insert(row, signature)
         signed.append(signature)
     return np.array(found), time.perf_counter() - began
@@ -216,12 +237,15 @@ def containment_datasketch(data, threshold):
     signed = MinHash.bulk(([b"%d" % item for item in items] for items in sets), num_perm=128)
     ensemble = MinHashLSHEnsemble(threshold=threshold, num_perm=128, num_part=16)
     ensemble.index(
-        (row, signature, len(items)) for row, (signature, items) in enumerate(zip(signed, sets, strict=True))
+        (row, signature, len(items))
+        for row, (signature, items) in enumerate(zip(signed, sets, strict=True))
     )
     found = set()
     for row, (signature, items) in enumerate(zip(signed, sets, strict=True)):
         for other in ensemble.query(signature, len(items)):
-            if other != row and is_contained(len(items & sets[other]), min(len(items), len(sets[other])), threshold):
+            if other != row and is_contained(
+                len(items & sets[other]), min(len(items), len(sets[other])), threshold
+            ):
                 found.add((min(row, other), max(row, other)))
     return np.array(sorted(found)), time.perf_counter() - began
 

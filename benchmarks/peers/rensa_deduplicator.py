@@ -4,7 +4,9 @@ import documents
 import rensa
 
 source, output, _ = documents.from_command_line()
-deduplicator = rensa.RMinHashDeduplicator(documents.THRESHOLD, documents.NUM_PERM, use_lsh=True, num_bands=16)
+deduplicator = rensa.RMinHashDeduplicator(
+    documents.THRESHOLD, documents.NUM_PERM, use_lsh=True, num_bands=16
+)
 removed = []
 for ids, sets in documents.read_shingles(source):
     signatures = rensa.RMinHash.from_token_sets(sets, documents.NUM_PERM, 42)

@@ -13,5 +13,10 @@ lsh.insert_many(signatures)
 found = lsh.query_all(signatures)
 documents.write_lines(
     output,
-    ((names[other], names[row]) for row, others in enumerate(found) for other in set(others) if other < row),
+    (
+        (names[other], names[row])
+        for row, others in enumerate(found)
+        for other in set(others)
+        if other < row
+    ),
 )

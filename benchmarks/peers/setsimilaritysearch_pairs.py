@@ -11,4 +11,6 @@ for ids, sets in documents.read_shingles(source):
 found = SetSimilaritySearch.all_pairs(
     all_sets, similarity_func_name="jaccard", similarity_threshold=documents.THRESHOLD
 )
-documents.write_lines(output, ((names[min(one, other)], names[max(one, other)]) for one, other, _ in found))
+documents.write_lines(
+    output, ((names[min(one, other)], names[max(one, other)]) for one, other, _ in found)
+)

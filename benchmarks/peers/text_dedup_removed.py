@@ -32,6 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
         (doc_id,)
         for ids, texts in documents.read_batches(source)
         for doc_id, text in zip(ids, texts, strict=True)
-        if doc_id not in kept_ids and len(documents.WORDS.findall(text.lower())) >= documents.SHINGLE_WORDS
+        if doc_id not in kept_ids
+        and len(documents.WORDS.findall(text.lower())) >= documents.SHINGLE_WORDS
     ]
 documents.write_lines(output, removed)

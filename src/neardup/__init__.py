@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
     from neardup.index.index import Index
-    from neardup.index.result_types import Inserted, InsertNewResult, InsertResult, Match, PutResult, StoredDocument
+    from neardup.index.result_types import (
+        Inserted,
+        InsertNewResult,
+        InsertResult,
+        Match,
+        PutResult,
+        StoredDocument,
+    )
     from neardup.jobs.bucketing import buckets, merge_signatures
     from neardup.jobs.compare import Comparison, compare, jaccard, shingles, signatures
     from neardup.jobs.explain import Explanation
@@ -61,7 +68,8 @@ __all__ = [
     "signatures",
 ]
 
-# Where each public name lives; loaded at first use, because Numba and Arrow take a second to import.
+# Where each public name lives; loaded at first use, because Numba and Arrow take a second to
+# import.
 _HOMES = {
     "Audit": "neardup.report",
     "Comparison": "neardup.jobs.compare",
@@ -99,7 +107,9 @@ _RENAMED = {
 
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
-        raise AttributeError(f"neardup.{name} does not exist: call neardup.{_RENAMED[name]}, which takes files too")
+        raise AttributeError(
+            f"neardup.{name} does not exist: call neardup.{_RENAMED[name]}, which takes files too"
+        )
     if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'neardup' has no attribute {name!r}")
     import importlib

@@ -41,7 +41,8 @@ from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for
 
-# Modules that only some functions need are imported inside them, so a job on files loads half of the kernels.
+# Modules that only some functions need are imported inside them, so a job on files loads half of
+# the kernels.
 
 
 def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a default
@@ -59,23 +60,28 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
 ) -> Report:
     """Remove near-duplicates: every removed document is similar to the kept document that replaces it.
 
-    With cluster="components", a chain of similar documents connects the two, which may be below the threshold.
+    With cluster="components", a chain of similar documents connects the two, which may be below the
+    threshold.
 
     Args:
-        source: list of texts, of dicts or of (id, text) tuples, dict of id to text, Arrow array or table, pandas or
-            polars series or frame, or dataset; or files: a path, folder, glob or address, or a list of pathlib.Path; or
-            a Spark DataFrame; for vectors, a matrix with one row each, or a list or an Arrow array of vectors.
-        items: sets to compare instead of texts: lists of strings or whole numbers, a dict of id to items, an array of
-            bool or a SciPy sparse matrix with one row per document; with measure="weighted", dicts of item to weight,
-            lists of (item, weight) pairs, or non-negative vectors.
+        source: list of texts, of dicts or of (id, text) tuples, dict of id to text, Arrow array or
+            table, pandas or polars series or frame, or dataset; or files: a path, folder, glob or
+            address, or a list of pathlib.Path; or a Spark DataFrame; for vectors, a matrix with one
+            row each, or a list or an Arrow array of vectors.
+        items: sets to compare instead of texts: lists of strings or whole numbers, a dict of id to
+            items, an array of bool or a SciPy sparse matrix with one row per document; with
+            measure="weighted", dicts of item to weight, lists of (item, weight) pairs, or
+            non-negative vectors.
         out: for files, the output folder; without it, the tables are only in the report.
         ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
-        progress: True shows a bar, on a terminal and in a notebook; a function is called with the events of
-            neardup.events. Without it, urgent warnings are issued as Python warnings.
+        progress: True shows a bar, on a terminal and in a notebook; a function is called with the
+            events of neardup.events. Without it, urgent warnings are issued as Python warnings.
         engine: where to run: "local", "spark", or a neardup.SparkEngine.
-        update: for files against an index, insert what was kept into the index, once the output is written.
-        report: for files, the name of an HTML page of the run, written into the output folder: "report.html".
+        update: for files against an index, insert what was kept into the index, once the output is
+            written.
+        report: for files, the name of an HTML page of the run, written into the output folder:
+            "report.html".
         settings: fields of Config by name.
 
     >>> report = deduplicate(["one two three four five six", "ONE two three; four five six!", "something else"])
@@ -94,15 +100,21 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
         check_against_index(chosen)
         if out is None and (update or report):
             name = "update" if update else "report"
-            raise ConfigError(f"`{name}` needs `out`", hint="out= names the folder that the run writes")
+            raise ConfigError(
+                f"`{name}` needs `out`", hint="out= names the folder that the run writes"
+            )
 
         def deduplicate_into(out: str) -> Report:
             if not update:
-                return run_files(DedupFolder(out, page=report), paths, chosen, pipeline, watch, engine=cluster)
+                return run_files(
+                    DedupFolder(out, page=report), paths, chosen, pipeline, watch, engine=cluster
+                )
             from neardup.jobs.against_index import check_new_ids, index_update
 
             output = DedupFolder(out, index_update(chosen, out), report)
-            return run_files(output, paths, chosen, pipeline, watch, engine=cluster, check=check_new_ids)
+            return run_files(
+                output, paths, chosen, pipeline, watch, engine=cluster, check=check_new_ids
+            )
 
         return from_files(deduplicate_into, ids, out)
 
@@ -121,8 +133,8 @@ def find_pairs(
     """Find every pair of similar documents, as `report.pairs`; the report also has everything `deduplicate` returns.
 
     Args:
-        source: as for `deduplicate`, or the folder of a finished run with stored pairs, which are listed: at the
-            threshold of that run, unless another one is given.
+        source: as for `deduplicate`, or the folder of a finished run with stored pairs, which are
+            listed: at the threshold of that run, unless another one is given.
         items: sets to compare instead of texts, as for `deduplicate`.
         out: for files, the file to write the pairs to: .parquet, .jsonl or .csv.
         ids: one id per document; by default, the id column of a table, otherwise the position.
@@ -147,7 +159,11 @@ def find_pairs(
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
             check_in_memory(chosen, out=out)
-            return run(_adapter_without_files(source, ids, chosen, cluster, watch), watch, pipeline_for(chosen))
+            return run(
+                _adapter_without_files(source, ids, chosen, cluster, watch),
+                watch,
+                pipeline_for(chosen),
+            )
 
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out)
@@ -175,21 +191,24 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
 ) -> pa.Table:
     """Return the most similar documents of each document, found exactly and ranked; ties are in source order.
 
-    Documents with zero or negative similarity are not listed. A threshold, if given, is the minimum similarity of a
-    neighbour. The source is held in memory; on Spark, only the queries are.
+    Documents with zero or negative similarity are not listed. A threshold, if given, is the minimum
+    similarity of a neighbour. The source is held in memory; on Spark, only the queries are.
 
     Args:
         source: as for `deduplicate`; documents without ids are named by their position.
         k: the maximum number of neighbours per document; None lists all at or above the threshold.
-        contained: with measure="containment", which of the two must be contained in the other: "query", "neighbour" or
-            "either", which takes the larger share. The columns containment_query and containment_neighbour hold both.
+        contained: with measure="containment", which of the two must be contained in the other:
+            "query", "neighbour" or "either", which takes the larger share. The columns
+            containment_query and containment_neighbour hold both.
         items: sets to compare instead of texts, as for `deduplicate`.
-        queries: documents, or items if `items` is given; finds their neighbours in the source instead.
+        queries: documents, or items if `items` is given; finds their neighbours in the source
+            instead.
         out: for files, the file to write the neighbours to as well: .parquet, .jsonl or .csv.
         ids: one id per document of the source.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
-        engine: where to run, as for `deduplicate`; on Spark the source and the queries must be files.
+        engine: where to run, as for `deduplicate`; on Spark the source and the queries must be
+            files.
         settings: fields of Config by name; bands, rows and recall have no effect.
 
     >>> texts = ["a rose is a rose", "a rose is a flower", "the sea"]
@@ -227,10 +246,12 @@ def plan(
 ) -> Plan:
     """Derive bands and rows from the settings, and say what they promise.
 
-    With documents, also predict which method a run would choose and why; `estimate` has the cost of both methods.
+    With documents, also predict which method a run would choose and why; `estimate` has the cost of
+    both methods.
 
     Args:
-        source: documents or files, as for `deduplicate`; without them, the plan is based on the settings alone.
+        source: documents or files, as for `deduplicate`; without them, the plan is based on the
+            settings alone.
         items: sets to compare instead of texts, as for `deduplicate`.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
@@ -268,7 +289,8 @@ def audit(
         run: a report, or the output path of a run on files; its input is read again.
         sample: the number of documents to sample.
         threads: the number of threads; None uses one per available core.
-        memory: the memory limit for auditing a run on files, in bytes or as "4GB"; None uses half of the free memory.
+        memory: the memory limit for auditing a run on files, in bytes or as "4GB"; None uses half
+            of the free memory.
         progress: True shows a bar; a function is called with the events of neardup.events.
 
     >>> texts = ["to be or not to be", "to be or not to be!", "to be or not to be, he said", "all the world"]
@@ -305,12 +327,17 @@ def load(path: str | os.PathLike[str]) -> Report:
 
 
 def explain(
-    run: Report | str | os.PathLike[str], doc_id: Any, *, file: str | None = None, row: int | None = None
+    run: Report | str | os.PathLike[str],
+    doc_id: Any,
+    *,
+    file: str | None = None,
+    row: int | None = None,
 ) -> Explanation:
     """Explain why a document was removed, or which documents were removed in its favour.
 
     Args:
-        run: a report, or the output folder of a run on files; its input is read again for the texts.
+        run: a report, or the output folder of a run on files; its input is read again for the
+            texts.
         doc_id: the id of the document.
         file: the file of the document, if its id is not unique.
         row: its row in that file, from 1; in memory its position, from 0.
@@ -325,21 +352,36 @@ def explain(
     path = run if not isinstance(run, Report) else run.out or getattr(run.load, "path", None)
     if path is None and isinstance(run, Report):
         if file is not None:
-            raise ConfigError("`file` must be left out for documents in memory", hint="row= distinguishes equal ids")
+            raise ConfigError(
+                "`file` must be left out for documents in memory",
+                hint="row= distinguishes equal ids",
+            )
         verdict, texts = find_memory_verdict(run, doc_id, row)
     else:
         verdict, texts = _find_in_files(Path(path or ""), doc_id, file=file, row=row)
     values = {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
     config: Config = values.pop("config")
-    values |= {"measure": config.measure, "reason": "" if verdict.kept_id is not None else reason_to_keep(config)}
+    values |= {
+        "measure": config.measure,
+        "reason": "" if verdict.kept_id is not None else reason_to_keep(config),
+    }
     values |= dict(zip(("text", "kept_text"), texts or (None, None), strict=True))
-    return Explanation(**values, comparison=compare(*texts, config=Config.of(config, html=False)) if texts else None)
+    return Explanation(
+        **values,
+        comparison=compare(*texts, config=Config.of(config, html=False)) if texts else None,
+    )
 
 
-def _find_in_files(run: Path, doc_id: str, *, file: str | None, row: int | None) -> tuple[Verdict, list[str]]:
+def _find_in_files(
+    run: Path, doc_id: str, *, file: str | None, row: int | None
+) -> tuple[Verdict, list[str]]:
     """Look up a document of a finished run, and read its text and that of the kept document."""
     verdict = find_verdict(run, doc_id, file=file, row=row)
-    if verdict.file is None or verdict.kept_file is None or verdict.config.measure not in SET_MEASURES:
+    if (
+        verdict.file is None
+        or verdict.kept_file is None
+        or verdict.config.measure not in SET_MEASURES
+    ):
         return verdict, []
     if is_index(verdict.kept_file):  # texts stored in an index are not compared
         return verdict, []
@@ -372,7 +414,9 @@ def _adapter_without_files(
 def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """Yield the listener for the events of a run: bars, which disappear when it ends, or the given function."""
     if progress is True:
-        from neardup.cli.render import progress as shown  # the only place where the library imports the command line
+        from neardup.cli.render import (
+            progress as shown,
+        )  # the only place where the library imports the command line
 
         with shown() as bars:
             yield bars
@@ -381,15 +425,21 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
     elif callable(progress):
         yield progress
     else:
-        raise ConfigError(f"`progress` must be True, or a function that takes an event, got {progress!r}")
+        raise ConfigError(
+            f"`progress` must be True, or a function that takes an event, got {progress!r}"
+        )
 
 
-def _choose_engine(source: Any, engine: Any, config: Config | None, settings: RunSettings) -> tuple[Config, Any]:
+def _choose_engine(
+    source: Any, engine: Any, config: Config | None, settings: RunSettings
+) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself if one was given."""
     if engine is None:
         named: dict[str, Any] = {"engine": "spark"} if is_from(source, "pyspark") else {}
     else:
         named = {"engine": engine if isinstance(engine, str) else "spark"}
     if engine is not None and not isinstance(engine, str) and not is_from(engine, "neardup"):
-        raise ConfigError(f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}")
+        raise ConfigError(
+            f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
+        )
     return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine

@@ -68,7 +68,10 @@ def as_python_warning(event: Event) -> None:
         return
     level, frame = 1, sys._getframe()
     package = __name__.partition(".")[0]
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (package, "contextlib"):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        package,
+        "contextlib",
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(event.message, stacklevel=level)
 
@@ -144,7 +147,9 @@ class Watch:
         self._began = time.perf_counter()
 
     @contextlib.contextmanager
-    def stage(self, name: str, total: int | None = None, unit: str = "documents") -> Iterator[Callable[[int], None]]:
+    def stage(
+        self, name: str, total: int | None = None, unit: str = "documents"
+    ) -> Iterator[Callable[[int], None]]:
         """Time a stage; yields a thread-safe function to report the number of steps done since its last call."""
         done, lock = 0, threading.Lock()
 

@@ -18,14 +18,18 @@ def view(title: str, *parts: str) -> str:
 
 def facts(rows: Iterable[tuple[str, Any]]) -> str:
     """Return names and values as a table of two columns."""
-    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
+    cells = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows
+    )
     return f"<table>{cells}</table>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], note: str = "") -> str:
     """Return rows as a table, with a note below it."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in row)}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in row)}</tr>" for row in rows
+    )
     below = f"<p>{escape(note)}</p>" if note else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
@@ -38,7 +42,9 @@ def lines(texts: Iterable[str]) -> str:
 def curve(chances: Sequence[float], threshold: float) -> str:
     """Draw chances from similarity 0 to 1, with a line at the threshold."""
     step = _WIDTH / (len(chances) - 1)
-    points = " ".join(f"{at * step:.1f},{_HEIGHT * (1 - chance):.1f}" for at, chance in enumerate(chances))
+    points = " ".join(
+        f"{at * step:.1f},{_HEIGHT * (1 - chance):.1f}" for at, chance in enumerate(chances)
+    )
     at = f"{_WIDTH * threshold:.1f}"
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="-1 -1 {_WIDTH + 2} {_HEIGHT + 2}" role="img" '

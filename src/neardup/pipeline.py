@@ -2,7 +2,8 @@
 
     sketch -> collapse -> link -> components -> verify -> select
 
-Every table is keyed by `row`. Only documents that share a bucket (in the exact join a prefix shingle) reach `verify`.
+Every table is keyed by `row`. Only documents that share a bucket (in the exact join a prefix
+shingle) reach `verify`.
 """
 
 from __future__ import annotations
@@ -45,17 +46,23 @@ from neardup.theory.method_choice import MAX_SHINGLES, Contents, decide
 from neardup.theory.plan import Plan, is_open
 from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_short, has_shorter_shingles
 
-# From this many pairs on, warn before listing them; in memory a pair takes 24 bytes, and as many again with its ids.
+# From this many pairs on, warn before listing them; in memory a pair takes 24 bytes, and as many
+# again with its ids.
 MANY_PAIRS: Final = 10_000_000
 BYTES_A_PAIR: Final = 48
 _CLASS_VIEW: Final = View(
-    ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
+    ("row", "priority", "digest_low", "digest_high"),
+    ("digest_low", "digest_high"),
+    ("priority", "row"),
 )
 _CLUSTER_VIEW: Final = View(
     ("row", "kept_row", "similarity", "priority"), ("kept_row",), ("priority", "row"), is_whole=True
 )
 _POSTINGS_VIEW: Final = View(
-    ("key", "row", "num_shingles", "place"), ("key",), ("num_shingles", "row", "place"), is_whole=True
+    ("key", "row", "num_shingles", "place"),
+    ("key",),
+    ("num_shingles", "row", "place"),
+    is_whole=True,
 )
 
 
@@ -63,9 +70,11 @@ _POSTINGS_VIEW: Final = View(
 class Outcome:
     """The result of the stages, by row, in tables of the engine: the selection and, on request, every pair found.
 
-    plan: the plan of the method that was used; members: every document that is not the kept one of its cluster, None
-    where all of them are removed; selects: whether the pipeline selects which documents to keep;
-    pairs_verified: the pairs found, or without a list of them one per matched document; comparisons: how many it took;
+    plan: the plan of the method that was used; members: every document that is not the kept one of
+    its cluster, None where all of them are removed; selects: whether the pipeline selects which
+    documents to keep;
+    pairs_verified: the pairs found, or without a list of them one per matched document;
+    comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
     find_priorities: returns the keep priorities of ascending rows, if known.
     """
@@ -120,14 +129,22 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
             contents = _measure(_representatives(classes, state), state)
             state = state._replace(plan=decide(contents, plan, is_held=holds_items(config)))
     bands = state.plan.bands
-    with watch.stage("link", bands or 2 * documents.num_rows, "bands" if bands else "sets") as advance:
-        components = engine.checkpoint("components", lambda: _connect(_representatives(classes, state), state, advance))
+    with watch.stage(
+        "link", bands or 2 * documents.num_rows, "bands" if bands else "sets"
+    ) as advance:
+        components = engine.checkpoint(
+            "components", lambda: _connect(_representatives(classes, state), state, advance)
+        )
     with watch.stage("verify", engine.total(components)) as advance:
         verified = _verify(components, state, advance)
     with watch.stage("select"):
-        members = engine.checkpoint("selection", lambda: _select(classes, verified, state), schema.SELECTION)
+        members = engine.checkpoint(
+            "selection", lambda: _select(classes, verified, state), schema.SELECTION
+        )
         selection = _thin(members, state)
-        if config.pairs and num_copies < MANY_PAIRS:  # otherwise the warning was issued before the work began
+        if (
+            config.pairs and num_copies < MANY_PAIRS
+        ):  # otherwise the warning was issued before the work began
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
     return Outcome(
@@ -142,24 +159,33 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
     )
 
 
-def sketch_documents(documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance) -> Table:
+def sketch_documents(
+    documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance
+) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held, is_sampled = holds_items(config), is_open(config)
     columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
     secret = engine.secret
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
-        return sketch(batch, plan, config, hold if is_held else None, is_sampled=is_sampled, secret=secret)
+        return sketch(
+            batch, plan, config, hold if is_held else None, is_sampled=is_sampled, secret=secret
+        )
 
     return engine.map_documents(documents, step, columns, advance)
 
 
-def warn_of_short(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
+def warn_of_short(
+    sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
+) -> None:
     """Warn if most documents have so few shingles that a typo hides a match."""
     if not has_shorter_shingles(config):
         return
     num_documents, num_short = (
-        engine.total(sketches, where=engine.choose_rows(sketches, "num_shingles", documents.num_rows, below=below))
+        engine.total(
+            sketches,
+            where=engine.choose_rows(sketches, "num_shingles", documents.num_rows, below=below),
+        )
         for below in (None, FEW_SHINGLES)
     )
     message = advise_on_short(num_short, num_documents)
@@ -167,13 +193,23 @@ def warn_of_short(sketches: Table, documents: Source, config: Config, engine: En
         watch.warn(message, is_urgent=True)
 
 
-def warn_of_ignored(sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch) -> None:
+def warn_of_ignored(
+    sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
+) -> None:
     """Warn about documents of the input that `ignore` leaves without shingles."""
-    count = engine.total(sketches, "only_ignored", first_row=documents.num_ahead) if config.ignore else 0
+    count = (
+        engine.total(sketches, "only_ignored", first_row=documents.num_ahead)
+        if config.ignore
+        else 0
+    )
     if count:
-        have, match = ("documents have", "they match") if count > 1 else ("document has", "it matches")
+        have, match = (
+            ("documents have", "they match") if count > 1 else ("document has", "it matches")
+        )
         other = " except documents without shingles" if config.collapse_empty else ""
-        watch.warn(f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True)
+        watch.warn(
+            f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True
+        )
 
 
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
@@ -188,7 +224,9 @@ def _collapse(state: _Sketched) -> Table:
     sketches, documents, _, config, engine = state
 
     def make() -> Table:
-        where = engine.choose_rows(sketches, None if config.collapse_empty else "num_shingles", documents.num_rows)
+        where = engine.choose_rows(
+            sketches, None if config.collapse_empty else "num_shingles", documents.num_rows
+        )
         return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, no_progress)
 
     return engine.checkpoint("classes", make, schema.CLASSES)
@@ -202,7 +240,9 @@ def _separate(copies: Table, state: _Sketched) -> Table:
 
     def make() -> Table:
         sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
-        return engine.map_classes(sized, None, partial(separate, num_ahead=documents.num_ahead), schema.CLASSES)
+        return engine.map_classes(
+            sized, None, partial(separate, num_ahead=documents.num_ahead), schema.CLASSES
+        )
 
     return engine.checkpoint("classes_apart", make, schema.CLASSES)
 
@@ -217,7 +257,9 @@ def _removable(copies: Table, state: _Sketched) -> Table:
 
 def _representatives(classes: Table, state: _Sketched) -> Rows:
     """The documents that continue to the next stages: all but the copies."""
-    return state.engine.choose_rows(state.sketches, "num_shingles", state.documents.num_rows, without=classes)
+    return state.engine.choose_rows(
+        state.sketches, "num_shingles", state.documents.num_rows, without=classes
+    )
 
 
 def _measure(where: Rows, state: _Sketched) -> Contents:
@@ -227,7 +269,9 @@ def _measure(where: Rows, state: _Sketched) -> Contents:
         return Contents(documents=0, shingles=shingles)
 
     def make_step() -> BatchStep:
-        counts = engine.count(sketches, ["row", "shingles"], where, count, num_places(shingles // SAMPLED_OF))
+        counts = engine.count(
+            sketches, ["row", "shingles"], where, count, num_places(shingles // SAMPLED_OF)
+        )
         return partial(measure, counts=counts, threshold=plan.threshold)
 
     columns = ["row", "num_shingles", "shingles"]
@@ -242,14 +286,21 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     tally = Tally(advance)
     if plan.is_exact:
         step = partial(link_prefixes, threshold=plan.threshold)
-        links = engine.map_groups(_prefixes(where, state, tally), [_POSTINGS_VIEW], step, None, no_progress)
+        links = engine.map_groups(
+            _prefixes(where, state, tally), [_POSTINGS_VIEW], step, None, no_progress
+        )
     else:
-        bands = [View(("row", key), (key,), ("row",)) for key in map(schema.key_column, range(plan.bands))]
+        bands = [
+            View(("row", key), (key,), ("row",))
+            for key in map(schema.key_column, range(plan.bands))
+        ]
         links = engine.map_groups(sketches, bands, link, where, advance)
     components = engine.connected_components(links, documents.num_rows)
     if plan.is_exact:
         tally.report(least=2 * documents.num_rows)  # includes documents that were skipped
-    if config.only_against:  # a component is named by its smallest row, and reference rows come first
+    if (
+        config.only_against
+    ):  # a component is named by its smallest row, and reference rows come first
         step = partial(of_ahead, column="component", num_ahead=documents.num_ahead)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
@@ -267,30 +318,47 @@ def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
     def make_step() -> BatchStep:
         num_shingles = engine.total(sketches, "num_shingles", where)
         places = num_places(num_shingles)
-        counts = engine.count(sets, ["row", "shingles"], every, engine.counting(count, tally), places)
+        counts = engine.count(
+            sets, ["row", "shingles"], every, engine.counting(count, tally), places
+        )
         return engine.counting(partial(prefix, counts=counts, threshold=plan.threshold), tally)
 
-    return engine.map_table("postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS)
+    return engine.map_table(
+        "postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS
+    )
 
 
 def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
     """The exact matches and pairs among the documents of components."""
     sketches, documents, plan, config, engine = state
 
-    def cost(text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        # Twice the text, its shingles while they are sorted, signature and keys, and the posting lists.
+    def cost(
+        text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        # Twice the text, its shingles while they are sorted, signature and keys, and the posting
+        # lists.
         shingle_bytes = 24 + 40 * plan.is_exact
-        return 2 * text_bytes + shingle_bytes * num_shingles + 4 * plan.num_perm + 72 * plan.bands + 128
+        return (
+            2 * text_bytes
+            + shingle_bytes * num_shingles
+            + 4 * plan.num_perm
+            + 72 * plan.bands
+            + 128
+        )
 
     steps = ComponentSteps(
-        partial(verify, plan=plan, config=config), partial(verify_blocks, plan=plan, config=config), cost
+        partial(verify, plan=plan, config=config),
+        partial(verify_blocks, plan=plan, config=config),
+        cost,
     )
     return engine.map_components(documents, components, sketches, steps, schema.VERIFIED, advance)
 
 
 def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
     copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
-    step = partial(select, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
+    step = partial(
+        select, num_ahead=state.documents.num_ahead, only_against=state.config.only_against
+    )
     return state.engine.map_tables([verified, copies], step, schema.SELECTION)
 
 
@@ -302,28 +370,38 @@ def _thin(members: Table, state: _Sketched) -> Table:
 
     def make() -> Table:
         ranked = engine.lookup(members, "row", state.sketches, ["priority"])
-        return engine.map_groups(ranked, [_CLUSTER_VIEW], partial(thin, per_cluster=per_cluster), None, no_progress)
+        return engine.map_groups(
+            ranked, [_CLUSTER_VIEW], partial(thin, per_cluster=per_cluster), None, no_progress
+        )
 
     return engine.checkpoint("thinned", make, schema.SELECTION)
 
 
 def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
-    step = partial(list_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
+    step = partial(
+        list_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against
+    )
     return state.engine.map_classes(classes, verified, step, schema.ROW_PAIRS)
 
 
 def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
-    count = partial(count_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against)
+    count = partial(
+        count_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against
+    )
 
     def step(copies: pa.Table, found: FoundPairs | None) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[count(copies, found)]], schema=schema.COUNTS)
 
-    return state.engine.total(state.engine.map_classes(classes, verified, step, schema.COUNTS), "count")
+    return state.engine.total(
+        state.engine.map_classes(classes, verified, step, schema.COUNTS), "count"
+    )
 
 
 def _find_priorities(state: _Sketched, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    return state.engine.lookup(pa.table({"row": rows}), "row", state.sketches, ["priority"]).column("priority")
+    return state.engine.lookup(pa.table({"row": rows}), "row", state.sketches, ["priority"]).column(
+        "priority"
+    )
 
 
 def warn_of_many(num_pairs: int, watch: Watch) -> None:

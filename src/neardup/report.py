@@ -58,7 +58,9 @@ def peak_memory_bytes() -> int | None:
     if resource is None:  # pragma: no cover - Windows
         return None
     # Bytes on macOS, kilobytes elsewhere.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def count_below(removed: pa.Table, threshold: float) -> int:
@@ -72,7 +74,10 @@ def count_ahead(kept_rows: pa.ChunkedArray, num_ahead: int) -> int:
 
 
 def summarise_clusters(
-    clusters: npt.NDArray[np.int64], similarities: npt.NDArray[np.float64], n: int, per_cluster: int = 1
+    clusters: npt.NDArray[np.int64],
+    similarities: npt.NDArray[np.float64],
+    n: int,
+    per_cluster: int = 1,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return number, size and position of the weakest removed member of the `n` largest clusters, by number.
 
@@ -89,15 +94,17 @@ class Audit:
     """How many of the true pairs a run found, measured on a sample of its documents.
 
     Attributes:
-        recall: found pairs of the sampled documents divided by all their pairs; None if they have none.
+        recall: found pairs of the sampled documents divided by all their pairs; None if they have
+        none.
         low: lower end of the 95 % confidence interval of the recall over all documents.
         high: its upper end.
         predicted: the recall that the S-curve predicts for the same pairs.
         promised: the recall that the plan promises for pairs exactly at the threshold.
         pairs: true pairs of the sampled documents.
-        missed: those that the run did not find: doc_a, doc_b, similarity, chance; from files also files and rows.
-        precision: the share of the reported pairs of sampled documents that are true: 1, because anything else is an
-            error; None if none were reported.
+        missed: those that the run did not find: doc_a, doc_b, similarity, chance; from files also
+        files and rows.
+        precision: the share of the reported pairs of sampled documents that are true: 1, because
+            anything else is an error; None if none were reported.
         verified: reported pairs and removals that were verified again.
         sample: documents that were sampled.
         threshold: the threshold of the run.
@@ -138,7 +145,9 @@ class Audit:
 
 def _number_kept(removed: pa.Table) -> npt.NDArray[np.int64]:
     """Number the kept documents by first appearance; if ids repeat, files and rows distinguish them."""
-    ends = [name for name in ("kept_file", "kept_row") if name in removed.column_names] or ["kept_id"]
+    ends = [name for name in ("kept_file", "kept_row") if name in removed.column_names] or [
+        "kept_id"
+    ]
     keys = np.zeros(removed.num_rows, np.int64)
     for name in ends:
         codes = removed.column(name).combine_chunks().dictionary_encode().indices.to_numpy()
@@ -160,15 +169,17 @@ class Report:
         num_kept: kept documents.
         num_removed: removed documents: near-duplicates of a kept one.
         removed_against: removed documents whose kept document is one of `against`.
-        decisions: the numbers of documents kept and removed by decision, and of decisions that match no document:
-            `kept`, `removed`, `unmatched`; None without decisions.
+        decisions: the numbers of documents kept and removed by decision, and of decisions that
+            match no document: `kept`, `removed`, `unmatched`; None without decisions.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set equals that of another document.
-        pairs_verified: pairs that an exact comparison found to be at or above the threshold: with `pairs`, and for
-            containment, all of them; otherwise one for every document that a comparison removed or joined to a cluster.
-            Copies with equal shingle sets are not compared.
-        comparisons: the comparisons of candidate pairs that the run made, None for a finished run. They depend on how
-            much memory there was, like the time, so report.json does not hold them.
+        pairs_verified: pairs that an exact comparison found to be at or above the threshold: with
+            `pairs`, and for containment, all of them; otherwise one for every document that a
+            comparison removed or joined to a cluster. Copies with equal shingle sets are not
+            compared.
+        comparisons: the comparisons of candidate pairs that the run made, None for a finished run.
+            They depend on how much memory there was, like the time, so report.json does not hold
+            them.
         num_pairs: found pairs, None if they were not stored.
         seconds: the whole run.
         bytes_read: bytes of text.
@@ -178,7 +189,8 @@ class Report:
         columns: which columns were used for text and id.
         signature_format: the format of the signatures; equal names mean comparable signatures.
         out: the path of the output, if it was written to files.
-        inputs: the files that were read: file, path, rows, and whether they were ahead of the input.
+        inputs: the files that were read: file, path, rows, and whether they were ahead of the
+        input.
         files: the files that were written, relative to the folder of report.json.
         engine: further facts from the engine, such as the rounds and the skew of a run on Spark.
         largest: the rows of `largest_clusters`, if they were computed with the tables.
@@ -206,7 +218,9 @@ class Report:
     columns: dict[str, str]
     signature_format: str
     load: Callable[[str], pa.Table | None] = dataclasses.field(compare=False)
-    select_again: Callable[[Report, float], Report] | None = dataclasses.field(default=None, compare=False)
+    select_again: Callable[[Report, float], Report] | None = dataclasses.field(
+        default=None, compare=False
+    )
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
     files: tuple[str, ...] = ()
@@ -214,14 +228,17 @@ class Report:
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
     decisions: dict[str, int] | None = None
-    audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(default=None, compare=False)
+    audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(
+        default=None, compare=False
+    )
     comparisons: int | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
     def kept(self) -> pa.Table:
         """The kept documents: doc_id, and the columns of the source, unchanged; copied on first use.
 
-        A source column named doc_id that does not hold the ids is renamed doc_id_. Files without columns have `text`.
+        A source column named doc_id that does not hold the ids is renamed doc_id_. Files without
+        columns have `text`.
         """
         return self._table("kept", "this run wrote no kept rows", "run it without dry_run")
 
@@ -229,7 +246,8 @@ class Report:
     def removed(self) -> pa.Table:
         """The removed documents: doc_id, kept_id, similarity; from files also file, row, kept_file, kept_row.
 
-        If ids in memory repeat, row and kept_row (positions in the source, from 0) distinguish the documents.
+        If ids in memory repeat, row and kept_row (positions in the source, from 0) distinguish the
+        documents.
         """
         return self._table("removed", "this run did not store its removed documents", _CALL)
 
@@ -263,7 +281,9 @@ class Report:
         >>> deduplicate(["a rose is a rose", "A rose is a rose!", None]).mask
         array([ True, False, False])
         """
-        self._check_arrow(self._table("removed", "this run lists pairs and removes nothing", _CALL), "report.kept")
+        self._check_arrow(
+            self._table("removed", "this run lists pairs and removes nothing", _CALL), "report.kept"
+        )
         table = self._table("mask", "this run did not store which rows are kept", _CALL)
         is_kept: npt.NDArray[np.bool_] = table.column("is_kept").to_numpy()
         return is_kept
@@ -276,7 +296,9 @@ class Report:
 
     def _check_arrow(self, table: Any, instead: str) -> None:
         if not isinstance(table, pa.Table):
-            raise NotStoredError("the tables of a run on Spark stay on its workers", hint=f"use {instead}")
+            raise NotStoredError(
+                "the tables of a run on Spark stay on its workers", hint=f"use {instead}"
+            )
 
     @property
     def removed_within(self) -> int:
@@ -299,7 +321,8 @@ class Report:
         _ = self.pairs
         if self.select_again is None:
             raise NotStoredError(
-                "this report lists pairs, so there is no selection to repeat", hint=f"list them again at {threshold:g}"
+                "this report lists pairs, so there is no selection to repeat",
+                hint=f"list them again at {threshold:g}",
             )
         return self.select_again(self, threshold)
 
@@ -308,20 +331,27 @@ class Report:
         check_int("n", n, 0)
         self._check_arrow(self.pairs, f"report.pairs.orderBy('similarity').limit({n})")
         # Arrow's sort is not stable, so ties are broken by position.
-        pairs = self.pairs.append_column("position", pa.array(range(self.pairs.num_rows), pa.int64()))
-        order = pc.sort_indices(pairs, sort_keys=[("similarity", "ascending"), ("position", "ascending")])
+        pairs = self.pairs.append_column(
+            "position", pa.array(range(self.pairs.num_rows), pa.int64())
+        )
+        order = pc.sort_indices(
+            pairs, sort_keys=[("similarity", "ascending"), ("position", "ascending")]
+        )
         return self.pairs.take(order[:n])
 
     def largest_clusters(self, n: int = 10) -> pa.Table:
         """Return the `n` largest clusters with the member least similar to the kept document.
 
-        Columns: cluster_id, documents, weakest_id, similarity. With cluster="components" a similarity below the
-        threshold indicates a chain; a large cluster with a weak member is worth inspecting.
+        Columns: cluster_id, documents, weakest_id, similarity. With cluster="components" a
+        similarity below the threshold indicates a chain; a large cluster with a weak member is
+        worth inspecting.
         """
         check_int("n", n, 0)
         self._check_arrow(self.removed, "report.largest")
         similarity = self.removed.column("similarity").to_numpy()
-        _, sizes, weakest = summarise_clusters(_number_kept(self.removed), similarity, n, self.config.per_cluster)
+        _, sizes, weakest = summarise_clusters(
+            _number_kept(self.removed), similarity, n, self.config.per_cluster
+        )
         return pa.table(
             {
                 "cluster_id": self.removed.column("kept_id").take(pa.array(weakest)),
@@ -354,7 +384,9 @@ class Report:
             "columns": self.columns,
             "signature_format": self.signature_format,
             "warnings": list(self.warnings),
-            "largest_clusters": list(self.largest_clusters().to_pylist() if self.largest is None else self.largest),
+            "largest_clusters": list(
+                self.largest_clusters().to_pylist() if self.largest is None else self.largest
+            ),
             "inputs": list(self.inputs),
             "files": list(self.files),
             "audit": None if self.audit is None else self.audit.as_dict(),
@@ -364,14 +396,17 @@ class Report:
         r"""Return the report as one self-contained HTML page.
 
         Args:
-            limit: the maximum size of the page, in bytes or as "20MB"; shows a sample of the clusters if not all fit.
+            limit: the maximum size of the page, in bytes or as "20MB"; shows a sample of the
+                clusters if not all fit.
             text: whether to include the texts of the documents.
 
         >>> from neardup import deduplicate
         >>> deduplicate(["a rose is a rose", "A rose is a rose!"]).to_html().partition("\n")[0]
         '<!doctype html>'
         """
-        from neardup.web.report_file import make_html  # the only place where a report imports the page
+        from neardup.web.report_file import (
+            make_html,
+        )  # the only place where a report imports the page
 
         return make_html(self, limit=limit, text=text)
 
@@ -386,22 +421,37 @@ class Report:
             ("seconds", self.seconds),
         ]
         warned = html_view.lines(f"warning: {message}" for message in self.warnings)
-        return html_view.view(self.plan.judgement(), html_view.facts(rows), warned, self._removed_html())
+        return html_view.view(
+            self.plan.judgement(), html_view.facts(rows), warned, self._removed_html()
+        )
 
     def _removed_html(self) -> str:
-        # A notebook displays a report without being asked, so a table that takes long to load is skipped.
-        if not 0 < self.num_removed <= _SOON_LOADED or not isinstance(self.load("removed"), pa.Table):
+        # A notebook displays a report without being asked, so a table that takes long to load is
+        # skipped.
+        if not 0 < self.num_removed <= _SOON_LOADED or not isinstance(
+            self.load("removed"), pa.Table
+        ):
             return ""
         shown = self.removed.slice(0, _SHOWN)
-        note = f"the first {_SHOWN} of {self.num_removed:,} removed documents" if self.num_removed > _SHOWN else ""
-        return html_view.table(shown.column_names, zip(*shown.to_pydict().values(), strict=True), note)
+        note = (
+            f"the first {_SHOWN} of {self.num_removed:,} removed documents"
+            if self.num_removed > _SHOWN
+            else ""
+        )
+        return html_view.table(
+            shown.column_names, zip(*shown.to_pydict().values(), strict=True), note
+        )
 
     def __repr__(self) -> str:
         return f"<Report: {self}>"
 
     def __str__(self) -> str:
         rejected = f", {self.num_rejected:,} rejected" if self.num_rejected else ""
-        causes = f", {self.removed_against:,} against, {self.removed_within:,} within" if self.config.against else ""
+        causes = (
+            f", {self.removed_against:,} against, {self.removed_within:,} within"
+            if self.config.against
+            else ""
+        )
         return (
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_kept:,} kept, "
             f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; "

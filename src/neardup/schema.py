@@ -1,7 +1,8 @@
 """The Arrow schema of every table that crosses a stage boundary or leaves the library.
 
-Hashes travel as int64 with the same bits and are viewed as uint64 in kernels. `row` numbers the documents of a run;
-DOCUMENTS, sketches, CLASSES, SELECTION and ROW_PAIRS are sorted by it where tables of the engine have an order.
+Hashes travel as int64 with the same bits and are viewed as uint64 in kernels. `row` numbers the
+documents of a run; DOCUMENTS, sketches, CLASSES, SELECTION and ROW_PAIRS are sorted by it where
+tables of the engine have an order.
 """
 
 from __future__ import annotations
@@ -15,31 +16,47 @@ import pyarrow as pa
 _ROW = pa.field("row", pa.int64(), nullable=False)
 _SIMILARITY = pa.field("similarity", pa.float64(), nullable=False)
 
-# The priority of a reference document (`against`): ahead of all input, and not compared with other reference documents.
+# The priority of a reference document (`against`): ahead of all input, and not compared with other
+# reference documents.
 AHEAD: Final = -(2**63)
-# priority: keep order, the smallest first, ties by row; group: a hash; only documents of the same group are compared.
+# priority: keep order, the smallest first, ties by row; group: a hash; only documents of the same
+# group are compared.
 # text: large_binary if the measure compares something else, such as vectors.
-DOCUMENTS = pa.schema([_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())])
+DOCUMENTS = pa.schema(
+    [_ROW, ("text", pa.large_string()), ("priority", pa.int64()), ("group", pa.int64())]
+)
 # One row per copy; representative: the document that represents all with the same shingle set.
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
 # The shingles of a document, unsorted, salted by its group.
 SETS = pa.schema([_ROW, ("shingles", pa.large_list(pa.int64()))])
-# The figures by which method="auto" chooses, per document; linked_documents: 1 if the exact join cannot rule it out;
+# The figures by which method="auto" chooses, per document; linked_documents: 1 if the exact join
+# cannot rule it out;
 # linked_shingles: its num_shingles in that case.
 CONTENTS = pa.schema(
-    [_ROW, *((name, pa.int64()) for name in ("documents", "postings", "linked_documents", "linked_shingles"))]
+    [
+        _ROW,
+        *(
+            (name, pa.int64())
+            for name in ("documents", "postings", "linked_documents", "linked_shingles")
+        ),
+    ]
 )
 # One row per prefix shingle; place: its position in the document, the rarest shingle first.
-POSTINGS = pa.schema([_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())])
-# smallest: the smallest row of a bucket of `row`; in the exact join a row that it may be similar to.
+POSTINGS = pa.schema(
+    [_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())]
+)
+# smallest: the smallest row of a bucket of `row`; in the exact join a row that it may be similar
+# to.
 LINKS = pa.schema([_ROW, ("smallest", pa.int64())])
 COMPONENTS = pa.schema([_ROW, ("component", pa.int64())])
-# A pair found by verification: a document and its partner among the documents before it in keep order.
+# A pair found by verification: a document and its partner among the documents before it in keep
+# order.
 PARTNERED = pa.schema([_ROW, ("partner", pa.int64()), _SIMILARITY])
-# One row per document: the kept document it matches (null if it is kept itself); compared: how many documents before it
-# it was compared with, which depends on how the work was cut; found: how many of them are pairs, or without a list of
-# pairs 1 for a document that is not kept, which does not depend on it; and, if pairs are listed and the engine
-# does not take them apart, its partners as in PARTNERED.
+# One row per document: the kept document it matches (null if it is kept itself); compared: how many
+# documents before it it was compared with, which depends on how the work was cut; found: how many
+# of them are pairs, or without a list of pairs 1 for a document that is not kept, which does not
+# depend on it; and, if pairs are listed and the engine does not take them apart, its partners as in
+# PARTNERED.
 VERIFIED = pa.schema(
     [
         _ROW,
@@ -56,21 +73,37 @@ COUNTS = pa.schema([("count", pa.int64())])
 # One row per removed document.
 SELECTION = pa.schema([_ROW, ("kept_row", pa.int64()), _SIMILARITY])
 ROW_PAIRS = pa.schema([("row_a", pa.int64()), ("row_b", pa.int64()), _SIMILARITY])
-# Pairs by containment: the larger of the two shares as similarity, and the share of each document in the other.
-_SHARES = {end: pa.field(f"containment_{end}", pa.float64(), nullable=False) for end in ("a", "b", "removed", "kept")}
+# Pairs by containment: the larger of the two shares as similarity, and the share of each document
+# in the other.
+_SHARES = {
+    end: pa.field(f"containment_{end}", pa.float64(), nullable=False)
+    for end in ("a", "b", "removed", "kept")
+}
 CONTAINMENT_PAIRS = pa.schema([*ROW_PAIRS, _SHARES["a"], _SHARES["b"]])
-# One row per batch of documents: the number of candidate pairs, and those where one contains the other.
+# One row per batch of documents: the number of candidate pairs, and those where one contains the
+# other.
 CONTAINMENT_BATCHES = pa.schema(
-    [("compared", pa.int64()), ("found", pa.int64()), ("pairs", pa.large_list(pa.struct(list(CONTAINMENT_PAIRS))))]
+    [
+        ("compared", pa.int64()),
+        ("found", pa.int64()),
+        ("pairs", pa.large_list(pa.struct(list(CONTAINMENT_PAIRS)))),
+    ]
 )
-# One row per document that contains a reference document: its similarity is the share of that document, the kept one.
+# One row per document that contains a reference document: its similarity is the share of that
+# document, the kept one.
 CONTAINMENT_SELECTION = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept"]])
-# What `at_threshold` needs to select again: every document in a pair, its position among all documents (-1 for a
-# reference document), and its keep priority.
+# What `at_threshold` needs to select again: every document in a pair, its position among all
+# documents (-1 for a reference document), and its keep priority.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
 # A sampled document: its row in its part, and the hash that selected it.
 SAMPLED = pa.schema(
-    [("part", pa.int64()), _ROW, ("draw", pa.int64()), ("group", pa.int64()), ("text", pa.large_string())]
+    [
+        ("part", pa.int64()),
+        _ROW,
+        ("draw", pa.int64()),
+        ("group", pa.int64()),
+        ("text", pa.large_string()),
+    ]
 )
 # A pair of a document and a sampled set; is_found: whether the run finds it.
 PARTNERS = pa.schema([_ROW, ("number", pa.int64()), _SIMILARITY, ("is_found", pa.bool_())])
@@ -91,12 +124,20 @@ def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 def sketches(num_bands: int, *, is_sampled: bool = False, ignores: bool = False) -> pa.Schema:
     """Return the schema of sketched documents: sizes, set digest, offset of the set in memory, and band keys.
 
-    Without bands, the set itself replaces them; if it is sampled, the sampled shingles follow them. If shingles are
-    ignored, only_ignored is 1 for a document that has no others, else 0.
+    Without bands, the set itself replaces them; if it is sampled, the sampled shingles follow them.
+    If shingles are ignored, only_ignored is 1 for a document that has no others, else 0.
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
     shingles = [("shingles", pa.large_list(pa.int64()))] if is_sampled or not keys else []
-    names = ("priority", "group", "text_bytes", "num_shingles", "digest_low", "digest_high", "held_at")
+    names = (
+        "priority",
+        "group",
+        "text_bytes",
+        "num_shingles",
+        "digest_low",
+        "digest_high",
+        "held_at",
+    )
     marks = ["only_ignored"] if ignores else []
     return pa.schema([_ROW, *((name, pa.int64()) for name in (*names, *marks)), *keys, *shingles])
 
@@ -133,7 +174,9 @@ def missed(pairs: pa.Schema) -> pa.Schema:
 
 def buckets(id_type: pa.DataType) -> pa.Schema:
     """Return the schema of buckets: band number, key, and the documents that share it."""
-    return pa.schema([("band", pa.int64()), ("key", pa.uint64()), ("documents", pa.large_list(id_type))])
+    return pa.schema(
+        [("band", pa.int64()), ("key", pa.uint64()), ("documents", pa.large_list(id_type))]
+    )
 
 
 def removed(id_type: pa.DataType) -> pa.Schema:
@@ -146,7 +189,9 @@ def clusters(id_type: pa.DataType) -> pa.Schema:
     return pa.schema([("doc_id", id_type), ("cluster_id", id_type), ("cluster_size", pa.int64())])
 
 
-def neighbours(own: Sequence[pa.DataType], other: Sequence[pa.DataType], *, has_shares: bool = False) -> pa.Schema:
+def neighbours(
+    own: Sequence[pa.DataType], other: Sequence[pa.DataType], *, has_shares: bool = False
+) -> pa.Schema:
     """Return the schema of neighbours, ranked from 1.
 
     Args:
@@ -175,7 +220,9 @@ _PLACES: Final = (pa.string(), pa.int64()) * 2
 REMOVED_FROM_FILES = pa.schema(
     [*removed(pa.string()), *zip(("file", "row", "kept_file", "kept_row"), _PLACES, strict=True)]
 )
-PAIRS_FROM_FILES = pa.schema([*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)])
+PAIRS_FROM_FILES = pa.schema(
+    [*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)]
+)
 
 
 def partnered(verified: pa.Table) -> pa.RecordBatch:

@@ -20,13 +20,25 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neardup"
 FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = {file.relative_to(PACKAGE).as_posix(): file for file in FILES}
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+}
 
 EXPORTED = [
     *("Audit", "Comparison", "Config", "Explanation", "Index", "InsertNewResult", "InsertResult"),
     *("Inserted", "Match", "NearDupError"),
     *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
-    *("audit", "buckets", "compare", "deduplicate", "explain", "find_pairs", "jaccard", "load", "merge_signatures"),
+    *(
+        "audit",
+        "buckets",
+        "compare",
+        "deduplicate",
+        "explain",
+        "find_pairs",
+        "jaccard",
+        "load",
+        "merge_signatures",
+    ),
     *("neighbours", "plan"),
     *("shingles", "signatures"),
 ]
@@ -43,7 +55,17 @@ SLOW_TO_IMPORT = [
     "rich",
     "resiliparse",
 ]
-UNSAFE = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "subprocess", "pty", "ctypes"}
+UNSAFE = {
+    "pickle",
+    "cPickle",
+    "dill",
+    "cloudpickle",
+    "marshal",
+    "shelve",
+    "subprocess",
+    "pty",
+    "ctypes",
+}
 # One call makes the C library return freed memory to the system.
 MAY_CALL_C = "engines/local/limits.py"
 NETWORK = {
@@ -70,13 +92,21 @@ def tree_of(name):
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def loaded_after(program):
     """Which of the slow packages a fresh interpreter has loaded after a program."""
-    answer = run("-c", f"{program}\nimport sys; print(*(name for name in {SLOW_TO_IMPORT} if name in sys.modules))")
+    answer = run(
+        "-c",
+        f"{program}\nimport sys; print(*(name for name in {SLOW_TO_IMPORT} if name in sys.modules))",
+    )
     assert answer.returncode == 0, answer.stderr
     return answer.stdout.split()
 
@@ -92,14 +122,17 @@ def imported_modules(tree):
 
 def imports_of(name):
     return {
-        module.partition(".")[0] if not module.startswith(".") else "." for module in imported_modules(tree_of(name))
+        module.partition(".")[0] if not module.startswith(".") else "."
+        for module in imported_modules(tree_of(name))
     }
 
 
 def public_definitions(tree):
     """Every public function and class of a module, and every public method of these classes."""
     for node in tree.body:
-        is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
+        is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith(
+            "_"
+        )
         if is_named and "overload" not in map(ast.unparse, node.decorator_list):
             yield node.name, node
             members = node.body if isinstance(node, ast.ClassDef) else []
@@ -132,7 +165,11 @@ def test_a_star_import_gives_the_exported_names():
 
 
 @pytest.mark.parametrize(
-    "program", ["import neardup", "import neardup; neardup.Config(), neardup.NearDupError, neardup.Plan, dir(neardup)"]
+    "program",
+    [
+        "import neardup",
+        "import neardup; neardup.Config(), neardup.NearDupError, neardup.Plan, dir(neardup)",
+    ],
 )
 def test_importing_neardup_loads_nothing_slow(program):
     assert loaded_after(program) == []
@@ -148,7 +185,9 @@ def foreign_code(name):
     """What a file imports or calls that runs or fetches foreign code."""
     nodes = list(ast.walk(tree_of(name)))
     shells = {node.arg for node in nodes if isinstance(node, ast.keyword)} & {"shell"}
-    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and hasattr(node.func, "id")}
+    called = {
+        node.func.id for node in nodes if isinstance(node, ast.Call) and hasattr(node.func, "id")
+    }
     imported = imports_of(name) & (UNSAFE | NETWORK) - ({"ctypes"} if name == MAY_CALL_C else set())
     return shells | imported | called & {"eval", "exec", "compile", "__import__"}
 
@@ -164,7 +203,11 @@ def test_no_file_imports_what_runs_or_fetches_foreign_code():
 
 def test_a_kernel_file_imports_only_other_kernels_of_ours():
     def others(name):
-        ours = [module for module in imported_modules(tree_of(name)) if module.partition(".")[0] in ("neardup", "")]
+        ours = [
+            module
+            for module in imported_modules(tree_of(name))
+            if module.partition(".")[0] in ("neardup", "")
+        ]
         return [module for module in ours if not f"{module}.".startswith("neardup.kernels.")]
 
     kernels = [name for name in NAMES if name.startswith("kernels/")]
@@ -183,7 +226,10 @@ def test_only_the_command_line_knows_the_terminal():
 @pytest.mark.long  # `make check` enforces the same rules
 @pytest.mark.slow("import-linter reads every package that ours imports")
 def test_import_rules_hold():
-    answer = run("-c", "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-cache'])")
+    answer = run(
+        "-c",
+        "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-cache'])",
+    )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert " 0 broken." in answer.stdout
 
@@ -203,20 +249,28 @@ def test_every_module_is_named_after_its_job():
 
 
 def test_every_setting_is_described_where_it_is_defined():
-    described = re.findall(r"^ +(\w+): \S", Config.__doc__.partition("Attributes:\n")[2], re.MULTILINE)
+    described = re.findall(
+        r"^ +(\w+): \S", Config.__doc__.partition("Attributes:\n")[2], re.MULTILINE
+    )
     assert described == [field.name for field in dataclasses.fields(Config)]
 
 
 def documented_settings():
     """The rows of the table in docs/settings.md: name to (default, bounds, meaning)."""
     lines = (ROOT / "docs" / "settings.md").read_text("utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("| `")
+    ]
     return {name.strip("`"): cells for name, *cells in rows}
 
 
 def test_every_setting_is_documented_with_its_default():
     documented = documented_settings()
     defaults = {field.name: field.default for field in dataclasses.fields(Config)}
-    assert {name: ast.literal_eval(default.strip("`")) for name, (default, _, _) in documented.items()} == defaults
+    assert {
+        name: ast.literal_eval(default.strip("`")) for name, (default, _, _) in documented.items()
+    } == defaults
     assert list(documented) == list(defaults)
     assert all(bounds and meaning.endswith(".") for _, bounds, meaning in documented.values())

@@ -22,7 +22,12 @@ EVERY = BY_NAME | {
     if isinstance(group, click.Group)
     for below, command in group.commands.items()
 }
-OPTIONS = [(name, option) for name in EVERY for option in EVERY[name].params if isinstance(option, click.Option)]
+OPTIONS = [
+    (name, option)
+    for name in EVERY
+    for option in EVERY[name].params
+    if isinstance(option, click.Option)
+]
 
 
 def flags(option):
@@ -36,7 +41,9 @@ def documented_options():
         section = PAGE.partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
         for line in section.splitlines():
             if line.startswith("| `"):
-                names, default, used_by, meaning = (cell.strip() for cell in line.strip("|").split(" | "))
+                names, default, used_by, meaning = (
+                    cell.strip() for cell in line.strip("|").split(" | ")
+                )
                 for command in used_by.split(", "):
                     found[heading, command, names.strip("`")] = (default.strip("`"), meaning)
     return found
@@ -45,14 +52,20 @@ def documented_options():
 def default_words(option):
     if option.required:
         return "required"
-    if option.multiple or not isinstance(option.default, (bool, int, float, str)) or option.default is False:
+    if (
+        option.multiple
+        or not isinstance(option.default, (bool, int, float, str))
+        or option.default is False
+    ):
         return ""
     return "on" if option.default is True else str(option.default)
 
 
 def example_lines(text):
     """Every example command in a text, without a preceding pipe and trailing comment."""
-    for line in re.findall(r"^ +(?:[^\n]*\| )?(neardup [a-z]+ [^\n]*|neardup [a-z]+)$", text, re.MULTILINE):
+    for line in re.findall(
+        r"^ +(?:[^\n]*\| )?(neardup [a-z]+ [^\n]*|neardup [a-z]+)$", text, re.MULTILINE
+    ):
         yield re.split(r" {3,}| >", line)[0].split("\n")[0]
 
 
@@ -61,7 +74,10 @@ def test_every_command_has_a_section_and_every_section_a_command():
 
 
 def test_every_option_is_documented_with_its_default_and_its_help_and_nothing_else_is():
-    offered = {(option.heading, name, flags(option)): (default_words(option), option.help) for name, option in OPTIONS}
+    offered = {
+        (option.heading, name, flags(option)): (default_words(option), option.help)
+        for name, option in OPTIONS
+    }
     assert documented_options() == offered
 
 

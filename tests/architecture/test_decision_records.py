@@ -58,15 +58,26 @@ def missing_pages(text):
     root = FOLDER.parents[1]
     cited = {name.rstrip(".") for name in re.findall(r"docs/[\w./-]+", text)}
     cited |= set(re.findall(r"\b[A-Z]+\.md\b", text))
-    return {name for name in cited if not (root / name).exists() and not list(root.glob(f"{name}-*.md"))}
+    return {
+        name for name in cited if not (root / name).exists() and not list(root.glob(f"{name}-*.md"))
+    }
 
 
 def test_comments_and_docstrings_cite_pages_that_exist():
-    files = [path for folder in ("src", "tests") for path in (FOLDER.parents[1] / folder).rglob("*.py")]
-    gone = {path.name: missing_pages(path.read_text("utf-8")) for path in files if path != Path(__file__)}
+    files = [
+        path for folder in ("src", "tests") for path in (FOLDER.parents[1] / folder).rglob("*.py")
+    ]
+    gone = {
+        path.name: missing_pages(path.read_text("utf-8"))
+        for path in files
+        if path != Path(__file__)
+    }
     assert {name: pages for name, pages in gone.items() if pages} == {}
 
 
 def test_a_missing_page_is_noticed():
     assert missing_pages("see docs/decisions/0002, README.md, docs/spark.md.") == set()
-    assert missing_pages("see docs/decisions/9999 and TREATISE.md") == {"docs/decisions/9999", "TREATISE.md"}
+    assert missing_pages("see docs/decisions/9999 and TREATISE.md") == {
+        "docs/decisions/9999",
+        "TREATISE.md",
+    }

@@ -31,9 +31,17 @@ def words_in_code(text):
 def members(thing):
     """Public attributes, methods and fields of a class; public functions and classes of a module."""
     if inspect.ismodule(thing):
-        own = {name for name, value in vars(thing).items() if getattr(value, "__module__", "") == thing.__name__}
+        own = {
+            name
+            for name, value in vars(thing).items()
+            if getattr(value, "__module__", "") == thing.__name__
+        }
         return {name for name in own if not name.startswith("_")}
-    fields = {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+    fields = (
+        {field.name for field in dataclasses.fields(thing)}
+        if dataclasses.is_dataclass(thing)
+        else set()
+    )
     return fields | {name for name in vars(thing) if not name.startswith("_")}
 
 

@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def write_numbers():
-    spec = importlib.util.spec_from_file_location("write_numbers", ROOT / "tools" / "write_numbers.py")
+    spec = importlib.util.spec_from_file_location(
+        "write_numbers", ROOT / "tools" / "write_numbers.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -26,8 +28,22 @@ def test_the_readme_has_the_numbers_of_the_results():
 def test_columns_and_tools_without_numbers_are_left_out():
     tool = write_numbers()
     rows = [
-        {"work": "docs", "tool": "neardup dedup", "MB": 106.2, "seconds": 1.25, "core-seconds": 2.0, "recall": 0.5},
-        {"work": "copies", "tool": "neardup dedup", "MB": 1050.3, "seconds": 21.4, "recall": 0.99983, "precision": 1.0},
+        {
+            "work": "docs",
+            "tool": "neardup dedup",
+            "MB": 106.2,
+            "seconds": 1.25,
+            "core-seconds": 2.0,
+            "recall": 0.5,
+        },
+        {
+            "work": "copies",
+            "tool": "neardup dedup",
+            "MB": 1050.3,
+            "seconds": 21.4,
+            "recall": 0.99983,
+            "precision": 1.0,
+        },
         {"work": "copies", "tool": "gaoya 21x6, own words", "MB": 1050.3, "note": "failed"},
         {"work": "copies", "tool": "another", "MB": 1050.3, "seconds": 1.0},
     ]

@@ -40,13 +40,30 @@ def test_short():
 """
 
 
-@pytest.mark.parametrize(("is_ci", "said"), [("true", "1 failed, 3 passed"), ("", "3 passed, 1 skipped")])
+@pytest.mark.parametrize(
+    ("is_ci", "said"), [("true", "1 failed, 3 passed"), ("", "3 passed, 1 skipped")]
+)
 def test_skips_fail_in_ci_and_unexplained_long_tests_are_listed(is_ci, said, tmp_path):
-    conftest = (TESTS / "conftest.py").read_text("utf-8").replace("MAX_CPU_SECONDS = 10.0", "MAX_CPU_SECONDS = 0.1")
+    conftest = (
+        (TESTS / "conftest.py")
+        .read_text("utf-8")
+        .replace("MAX_CPU_SECONDS = 10.0", "MAX_CPU_SECONDS = 0.1")
+    )
     (tmp_path / "conftest.py").write_text(conftest, "utf-8")
     (tmp_path / "test_cases.py").write_text(CASES, "utf-8")
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", tmp_path, tmp_path, "-p", "no:cacheprovider"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            tmp_path,
+            tmp_path,
+            "-p",
+            "no:cacheprovider",
+        ],
         env=os.environ
         | {"CI": is_ci, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
         | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},

@@ -10,7 +10,16 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "neardup"
 # Folders that follow another order than the package; `spark` shares one session among its tests.
-OWN_ORDER = {"architecture", "fuzz", "guides", "properties", "spark", "statistics", "support", "textbook"}
+OWN_ORDER = {
+    "architecture",
+    "fuzz",
+    "guides",
+    "properties",
+    "spark",
+    "statistics",
+    "support",
+    "textbook",
+}
 # Folders of which a part is a program or the input of a test, named by the pages that describe it.
 OWN_PROGRAMS = {"fuzz", "guides"}
 # What tests of several modules at once show, end to end.
@@ -101,12 +110,20 @@ NAMED_BY_SUBJECT = [path for path in TEST_FILES if not is_named_after_a_module(p
 
 def test_a_file_of_tests_has_the_name_of_a_module_or_a_listed_subject():
     mirrored = [path for path in NAMED_BY_SUBJECT if not has_own_order(path)]
-    unlisted = [path for path in mirrored if subject_of(path) not in SUBJECTS.get(folder_of(path), set())]
-    assert shown(unlisted) == [], "move it to the folder of the module that it tests, or list its subject above"
+    unlisted = [
+        path for path in mirrored if subject_of(path) not in SUBJECTS.get(folder_of(path), set())
+    ]
+    assert shown(unlisted) == [], (
+        "move it to the folder of the module that it tests, or list its subject above"
+    )
 
 
 def test_every_listed_subject_has_its_file():
-    listed = [TESTS / folder / f"test_{name}.py" for folder, names in SUBJECTS.items() for name in sorted(names)]
+    listed = [
+        TESTS / folder / f"test_{name}.py"
+        for folder, names in SUBJECTS.items()
+        for name in sorted(names)
+    ]
     assert shown([path for path in listed if not path.is_file()]) == []
 
 
@@ -145,6 +162,7 @@ def test_no_file_of_tests_is_imported():
         f"{path.relative_to(TESTS).as_posix()}: {node.module}"
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2].startswith(("test_", "conftest"))
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").rpartition(".")[2].startswith(("test_", "conftest"))
     ]
     assert imports == [], "move what is shared to tests/support"

@@ -19,8 +19,18 @@ from neardup.config import Config
 from neardup.config.setting_types import RunSettings, Settings
 
 ROOT = Path(__file__).parents[2]
-# Settings that may be given as more types than Config holds: "4GB", a list of columns or paths, "random".
-WIDER = {"decisions", "text_column", "max_document", "against", "ignore", "spark_conf", "memory", "seed"}
+# Settings that may be given as more types than Config holds: "4GB", a list of columns or paths,
+# "random".
+WIDER = {
+    "decisions",
+    "text_column",
+    "max_document",
+    "against",
+    "ignore",
+    "spark_conf",
+    "memory",
+    "seed",
+}
 RUNS = ("deduplicate", "find_pairs", "neighbours")
 WITH_SETTINGS = (*RUNS, "buckets", "compare", "plan", "shingles", "signatures")
 GOOD = """
@@ -51,7 +61,11 @@ BAD = {
 
 def members(kind):
     """The types that a union is made of."""
-    return set(typing.get_args(kind)) if isinstance(kind, types.UnionType) or is_optional(kind) else {kind}
+    return (
+        set(typing.get_args(kind))
+        if isinstance(kind, types.UnionType) or is_optional(kind)
+        else {kind}
+    )
 
 
 def is_optional(kind):

@@ -27,7 +27,9 @@ def run_afresh(tmp_path):
     """Run the command line in a fresh process, to measure its start."""
 
     # As for a user, bytecode is cached.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
 
     def run_command(*arguments, before=""):
         done = subprocess.run(

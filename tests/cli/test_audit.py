@@ -32,7 +32,12 @@ def test_recall_interval_and_missed_pairs_are_printed(run):
 @pytest.mark.usefixtures("finished")
 def test_json_holds_the_whole_audit(run):
     answer = json.loads(run("audit", "out", "--json").stdout)
-    assert (answer["recall"], answer["pairs"], answer["precision"], answer["verified"]) == (1 / 3, 3, 1.0, 1)
+    assert (answer["recall"], answer["pairs"], answer["precision"], answer["verified"]) == (
+        1 / 3,
+        3,
+        1.0,
+        1,
+    )
     assert answer["low"] <= answer["recall"] <= answer["high"]
     assert [(pair["doc_a"], pair["doc_b"], pair["row_b"]) for pair in answer["missed"]] == [
         ("a", "b", 2),
@@ -58,15 +63,22 @@ def test_pairs_prints_and_stores_its_audit(run, pages):
     report = json.loads(run("pairs", pages.name, "-o", "pairs.csv", "--audit", "--json").stdout)
     assert report["audit"]["recall"] == 1.0
     assert (
-        json.loads(run("audit", "pairs.csv", "--json").stdout)["pairs"] == report["audit"]["pairs"] == report["pairs"]
+        json.loads(run("audit", "pairs.csv", "--json").stdout)["pairs"]
+        == report["audit"]["pairs"]
+        == report["pairs"]
     )
 
 
 def test_the_audit_of_a_run_without_pairs_reports_unknown_recall(run, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "吾輩は猫である"}\n{"text": "雨ニモマケズ"}\n', "utf-8")
+    (tmp_path / "a.jsonl").write_text(
+        '{"text": "吾輩は猫である"}\n{"text": "雨ニモマケズ"}\n', "utf-8"
+    )
     run("dedup", "a.jsonl", "-o", "out")
     lines = run("audit", "out").stdout.splitlines()
-    assert lines[0] == "recall                 unknown  no sampled document has a pair with similarity >= 0.8"
+    assert (
+        lines[0]
+        == "recall                 unknown  no sampled document has a pair with similarity >= 0.8"
+    )
     assert json.loads(run("audit", "out", "--json").stdout)["recall"] is None
 
 
@@ -81,7 +93,9 @@ def test_missed_pairs_of_any_script_are_named(run, tmp_path):
 def test_missed_pairs_beyond_a_screen_are_counted(run, tmp_path):
     words = [f"w{at}" for at in range(40)]
     texts = [" ".join([*words, f"end{at}"]) for at in range(8)]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8"
+    )
     run("dedup", "a.jsonl", "-o", "out", *WEAK)
     lines = run("audit", "out").stdout.splitlines()
     missed = json.loads(run("audit", "out", "--json").stdout)["missed"]
@@ -108,7 +122,9 @@ def test_standard_input_cannot_be_read_again(run, pages):
 
 
 def test_standard_input_is_audited_in_the_run(run, pages):
-    report = json.loads(run("dedup", "-", "-o", "out", "--audit", "--json", stdin=pages.read_text("utf-8")).stdout)
+    report = json.loads(
+        run("dedup", "-", "-o", "out", "--audit", "--json", stdin=pages.read_text("utf-8")).stdout
+    )
     assert report["audit"]["recall"] == 1.0
 
 

@@ -17,14 +17,22 @@ def test_compare_shows_numbers_and_what_differs(run, two):
     lines = finished.stdout.splitlines()
     assert lines[0] == "exact similarity         0.7500  not a pair at threshold 0.8"
     assert lines[2].startswith("A contained in B         0.8571  A: a.txt, 7 shingles")
-    assert lines[-5:] == ["--- A  a.txt", "+++ B  b.txt", "  one two three four five six seven", "- eight", "+ nine"]
+    assert lines[-5:] == [
+        "--- A  a.txt",
+        "+++ B  b.txt",
+        "  one two three four five six seven",
+        "- eight",
+        "+ nine",
+    ]
 
 
 def test_json_holds_the_numbers_only(run, two):
     answer = json.loads(run("compare", *two, "--size", "2", "--threshold", "0.7", "--json").stdout)
     assert answer["jaccard"] == 0.75
     assert answer["is_pair"] is True
-    assert {"estimate", "containment_a", "containment_b", "chance", "shared", "threshold"} <= set(answer)
+    assert {"estimate", "containment_a", "containment_b", "chance", "shared", "threshold"} <= set(
+        answer
+    )
 
 
 def test_quiet_leaves_the_texts_out(run, two):
@@ -36,7 +44,15 @@ def test_equal_texts_are_reported_as_equal(run, two):
 
 
 def test_one_text_may_come_from_standard_input(run, two):
-    finished = run("compare", "-", two[1], "--json", "--size", "2", stdin="one two three four five six seven eight")
+    finished = run(
+        "compare",
+        "-",
+        two[1],
+        "--json",
+        "--size",
+        "2",
+        stdin="one two three four five six seven eight",
+    )
     assert json.loads(finished.stdout)["jaccard"] == 0.75
 
 
@@ -98,8 +114,13 @@ def test_the_verdict_uses_the_chosen_measure(run, tmp_path, measure, is_pair):
 def test_documents_of_a_file_are_named_by_id_or_by_row(run):
     named = run("compare", "pages.jsonl:a", "pages.jsonl:b", "--json")
     assert (named.returncode, json.loads(named.stdout)["jaccard"]) == (0, 14 / 16)
-    assert json.loads(run("compare", "pages.jsonl:1", "pages.jsonl:b", "--json").stdout)["jaccard"] == 14 / 16
-    assert "A: pages.jsonl:a, 15 shingles" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
+    assert (
+        json.loads(run("compare", "pages.jsonl:1", "pages.jsonl:b", "--json").stdout)["jaccard"]
+        == 14 / 16
+    )
+    assert (
+        "A: pages.jsonl:a, 15 shingles" in run("compare", "pages.jsonl:a", "pages.jsonl:b").stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +153,9 @@ def test_compare_at_similarity_0_says_that_no_shingle_is_shared(run, tmp_path):
 
 def test_encoding_is_that_of_both_files(run, tmp_path):
     for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_bytes("Öl und Käse, Brot und Wein, süß und scharf".encode("latin-1"))
+        (tmp_path / name).write_bytes(
+            "Öl und Käse, Brot und Wein, süß und scharf".encode("latin-1")
+        )
     finished = run("compare", "a.txt", "b.txt", "--json")
     assert finished.returncode == 1
     assert (

@@ -13,14 +13,18 @@ def test_dedup_writes_the_output_and_prints_a_summary(run, pages, tmp_path):
     assert [json.loads(line)["id"] for line in kept] == ["a", "c"]
     lines = finished.stdout.splitlines()
     assert lines[0] == "5 documents: 2 kept, 2 removed (1 exact), 1 rejected, see rejected.jsonl."
-    assert lines[1].startswith("Every pair with similarity >= 0.8 was found (exact method). Read 349 B of text in ")
+    assert lines[1].startswith(
+        "Every pair with similarity >= 0.8 was found (exact method). Read 349 B of text in "
+    )
     assert lines[2].startswith("Written to out: ")
     assert {name.rstrip("/") for name in lines[2].partition(": ")[2].split(", ")} == written
 
 
 def test_with_json_stdout_holds_only_the_report(run, pages, tmp_path):
     finished = run("dedup", pages.name, "-o", "out", "--json", "--pairs")
-    assert json.loads(finished.stdout) == json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert json.loads(finished.stdout) == json.loads(
+        (tmp_path / "out" / "report.json").read_text("utf-8")
+    )
     assert (tmp_path / "out" / "pairs.parquet").exists()
 
 
@@ -32,7 +36,10 @@ def test_quiet_prints_nothing(run, pages):
 def test_standard_input_is_read_as_json_lines(run, pages, tmp_path):
     finished = run("dedup", "-", "-o", "out", stdin=pages.read_text("utf-8"))
     assert finished.returncode == 0, finished.stderr
-    assert pq.read_table(tmp_path / "out" / "removed.parquet").column("doc_id").to_pylist() == ["b", "d"]
+    assert pq.read_table(tmp_path / "out" / "removed.parquet").column("doc_id").to_pylist() == [
+        "b",
+        "d",
+    ]
 
 
 def test_the_summary_of_a_dry_run_does_not_mention_kept_rows(run, pages, tmp_path):
@@ -47,7 +54,9 @@ def test_an_existing_output_is_replaced_only_with_overwrite(run, pages):
     again = run("dedup", pages.name, "-o", "out", "--threshold", "0.9")
     assert again.returncode in {1, 2}
     assert "overwrite" in again.stderr
-    assert run("dedup", pages.name, "-o", "out", "--threshold", "0.9", "--overwrite").returncode == 0
+    assert (
+        run("dedup", pages.name, "-o", "out", "--threshold", "0.9", "--overwrite").returncode == 0
+    )
 
 
 @pytest.mark.usefixtures("pages")

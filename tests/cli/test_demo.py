@@ -8,7 +8,10 @@ def test_demo_lists_kept_and_removed_documents(run):
     assert finished.returncode == 0
     assert "news/harbour-bridge\n" in finished.stdout.replace(" ", "")
     assert "└─ ja/lighthouse-morning" in finished.stdout
-    assert "32 documents: 22 kept (14 without duplicates), 10 removed (2 exact copies)" in finished.stdout
+    assert (
+        "32 documents: 22 kept (14 without duplicates), 10 removed (2 exact copies)"
+        in finished.stdout
+    )
     assert "exact method finds every pair with similarity >= 0.8" in finished.stdout
 
 
@@ -38,7 +41,10 @@ def test_higher_threshold_removes_exact_copies_only(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["demo", "--threshold", "80"], "--threshold must be a number in (0, 1], got 80.0\n\nhint: use 0.8 for 80 %"),
+        (
+            ["demo", "--threshold", "80"],
+            "--threshold must be a number in (0, 1], got 80.0\n\nhint: use 0.8 for 80 %",
+        ),
         (["demo", "--threshold", "much"], "'much' is not a number"),
         (["demo", "--cluster", "leaders"], "'leaders' is not one of"),
         (["demo", "--fast"], "there is no option"),

@@ -20,7 +20,9 @@ def check(text_a, text_b):
     kinds = [passage.is_equal for passage in passages]
     assert all(kind != after for kind, after in itertools.pairwise(kinds))
     for passage in passages:
-        is_same = [word.strip() for word in passage.words_a] == [word.strip() for word in passage.words_b]
+        is_same = [word.strip() for word in passage.words_a] == [
+            word.strip() for word in passage.words_b
+        ]
         assert is_same == passage.is_equal
     return passages
 
@@ -46,7 +48,9 @@ def test_passages_by_anchors_reconstruct_both_texts(text_a, text_b, cells):
 
 def test_scripts_without_spaces_are_compared_character_by_character():
     passages = check("灯台の朝は早い", "灯台の朝は遅い")
-    assert [("".join(p.words_a), "".join(p.words_b)) for p in passages if not p.is_equal] == [("早", "遅")]
+    assert [("".join(p.words_a), "".join(p.words_b)) for p in passages if not p.is_equal] == [
+        ("早", "遅")
+    ]
 
 
 def test_white_space_is_not_a_difference():
@@ -54,7 +58,8 @@ def test_white_space_is_not_a_difference():
 
 
 @pytest.mark.parametrize(
-    ("text_a", "text_b", "num_passages"), [("", "", 0), ("", "a b", 1), ("a b", "", 1), ("a", "b", 1)]
+    ("text_a", "text_b", "num_passages"),
+    [("", "", 0), ("", "a b", 1), ("a b", "", 1), ("a", "b", 1)],
 )
 def test_texts_with_nothing_in_common_differ_entirely(text_a, text_b, num_passages):
     assert len(check(text_a, text_b)) == num_passages

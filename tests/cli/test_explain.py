@@ -59,7 +59,12 @@ def test_quiet_leaves_the_texts_out(run):
 
 
 def test_a_kept_document_lists_the_documents_removed_for_it(run):
-    finished = run("explain", "out", "a", before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"))
+    finished = run(
+        "explain",
+        "out",
+        "a",
+        before=stub("doc_id='a', kept_id=None, members=[('b', 0.75), ('d', 1.0)]"),
+    )
     assert finished.stdout.splitlines() == [
         "a (pages.jsonl:2) was kept. 2 documents were removed in its favour:",
         "  0.7500  b",
@@ -69,7 +74,9 @@ def test_a_kept_document_lists_the_documents_removed_for_it(run):
 
 def test_a_kept_document_without_duplicates_says_so(run):
     finished = run("explain", "out", "a", before=stub("doc_id='pages.jsonl:2', kept_id=None"))
-    assert finished.stdout.startswith("pages.jsonl:2 was kept. It is not similar to any document before it")
+    assert finished.stdout.startswith(
+        "pages.jsonl:2 was kept. It is not similar to any document before it"
+    )
 
 
 def test_json_holds_the_whole_explanation(run):
@@ -79,7 +86,11 @@ def test_json_holds_the_whole_explanation(run):
 
 @pytest.mark.parametrize(
     ("doc_id", "words"),
-    [("b", "it has a similarity of"), ("a", "2 documents were removed in its favour:"), ("c", "was kept")],
+    [
+        ("b", "it has a similarity of"),
+        ("a", "2 documents were removed in its favour:"),
+        ("c", "was kept"),
+    ],
 )
 def test_documents_of_a_real_run_are_explained(run, pages, doc_id, words):
     assert run("dedup", pages.name, "-o", "out").returncode == 0
@@ -119,10 +130,17 @@ def test_the_output_of_pairs_is_explained_too(run, pages, ending):
         printed = run("explain", out, first, second).stdout.splitlines()
         places = {"a": "a (pages.jsonl:1)", "b": "b (pages.jsonl:2)"}
         assert printed[0] == f"{places[first]} and {places[second]} have a similarity of 0.8750."
-        assert printed[1].startswith("They share 14 of 16 distinct shingles: 93.3 % of the first (A)")
-        assert printed[-2:] == (["- house", "+ station"] if first == "a" else ["- station", "+ house"])
+        assert printed[1].startswith(
+            "They share 14 of 16 distinct shingles: 93.3 % of the first (A)"
+        )
+        assert printed[-2:] == (
+            ["- house", "+ station"] if first == "a" else ["- station", "+ house"]
+        )
     listed = json.loads(run("explain", out, "b", "--json").stdout)["pairs"]
-    assert [(pair["doc_a"], pair["doc_b"], pair["row_b"]) for pair in listed] == [("b", "a", 1), ("b", "d", 4)]
+    assert [(pair["doc_a"], pair["doc_b"], pair["row_b"]) for pair in listed] == [
+        ("b", "a", 1),
+        ("b", "d", 4),
+    ]
 
 
 def test_a_pair_of_a_run_of_dedup_is_explained(run, pages):
@@ -136,7 +154,11 @@ def test_a_pair_of_a_run_of_dedup_is_explained(run, pages):
 @pytest.mark.parametrize(
     ("ids", "error", "hint"),
     [
-        (["c"], "no pair in pairs.parquet contains the document 'c'", "only documents that have a partner are listed"),
+        (
+            ["c"],
+            "no pair in pairs.parquet contains the document 'c'",
+            "only documents that have a partner are listed",
+        ),
         (["bb", "a"], "no pair in pairs.parquet contains the document 'bb'", "did you mean b?"),
     ],
 )
@@ -150,21 +172,36 @@ def test_a_document_without_a_pair_is_reported(run, pages, ids, error, hint):
     ("settings", "reason"),
     [
         ({}, "It is not similar to any document before it"),
-        ({"against": "old.jsonl", "only_against": True}, "It is not similar to any document of --against"),
-        ({"against": "old.jsonl", "measure": "containment"}, "It contains no document of --against"),
+        (
+            {"against": "old.jsonl", "only_against": True},
+            "It is not similar to any document of --against",
+        ),
+        (
+            {"against": "old.jsonl", "measure": "containment"},
+            "It contains no document of --against",
+        ),
         ({"per_cluster": 2}, "It is one of up to 2 documents kept per cluster"),
         ({"group_column": "site"}, "It is not similar to any document of its group before it"),
     ],
 )
-def test_the_reason_to_keep_a_document_is_true_of_the_settings(run, tmp_path, monkeypatch, settings, reason):
+def test_the_reason_to_keep_a_document_is_true_of_the_settings(
+    run, tmp_path, monkeypatch, settings, reason
+):
     monkeypatch.chdir(tmp_path)
     page = "one page of a site that has one twin, and no more than that"
     rows = [{"id": number, "text": page, "site": str(number)} for number in range(2)]
-    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[: 1 + bool(settings)]))
-    (tmp_path / "old.jsonl").write_text(json.dumps({"text": "another text, unlike any page of the site"}))
+    (tmp_path / "new.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows[: 1 + bool(settings)])
+    )
+    (tmp_path / "old.jsonl").write_text(
+        json.dumps({"text": "another text, unlike any page of the site"})
+    )
     neardup.deduplicate("new.jsonl", out="out", **settings)
     printed = run("explain", "out", str(int(bool(settings))))
-    assert printed.stdout == f"{int(bool(settings))} was kept. {reason}, and nothing was removed in its favour.\n"
+    assert (
+        printed.stdout
+        == f"{int(bool(settings))} was kept. {reason}, and nothing was removed in its favour.\n"
+    )
 
 
 def test_a_removed_document_without_stored_text_is_reported_as_removed(run, tmp_path):
@@ -173,5 +210,6 @@ def test_a_removed_document_without_stored_text_is_reported_as_removed(run, tmp_
     neardup.deduplicate(tmp_path / "v.jsonl", out=tmp_path / "out", measure="cosine")
     printed = run("explain", str(tmp_path / "out"), "b")
     assert (
-        printed.stdout == "b (v.jsonl:2) was removed: it has a similarity of 1.0000 to a (v.jsonl:1), which was kept.\n"
+        printed.stdout
+        == "b (v.jsonl:2) was removed: it has a similarity of 1.0000 to a (v.jsonl:1), which was kept.\n"
     )

@@ -23,11 +23,17 @@ def volume(width, height, depth):
 
 def shown(text_a, text_b):
     rows = line_view.line_rows(text_a, text_b, differ(text_a, text_b))
-    return None if rows is None else [line.plain for line in line_view.unified_lines(line_view.fold_lines(rows, "…"))]
+    return (
+        None
+        if rows is None
+        else [line.plain for line in line_view.unified_lines(line_view.fold_lines(rows, "…"))]
+    )
 
 
 def test_code_keeps_line_breaks_indentation_and_line_numbers():
-    assert shown(CODE, CODE.replace("    # of a rectangle\n", "").replace("* depth", "* abs(depth)")) == [
+    assert shown(
+        CODE, CODE.replace("    # of a rectangle\n", "").replace("* depth", "* abs(depth)")
+    ) == [
         "  1 1  def area(width, height):",
         "- 2        # of a rectangle",
         "  3 2      return width * height",
@@ -59,16 +65,23 @@ def test_long_equal_passages_are_folded_and_counted():
 
 def test_long_and_numerous_differences_are_truncated_and_counted():
     removed = "\n".join(f"only here {number}" for number in range(100))
-    assert shown(f"same\n{removed}\nend line", "same\nend line")[-2:] == ["  … 40 more lines …", "  102   2  end line"]
+    assert shown(f"same\n{removed}\nend line", "same\nend line")[-2:] == [
+        "  … 40 more lines …",
+        "  102   2  end line",
+    ]
     lines = [f"{'x' if number % 3 == 0 else 'same'} {number}" for number in range(360)]
-    assert shown("\n".join(lines), "\n".join(lines).replace("x ", "y "))[-1] == "  … 20 more places …"
+    assert (
+        shown("\n".join(lines), "\n".join(lines).replace("x ", "y "))[-1] == "  … 20 more places …"
+    )
 
 
 def test_prose_and_moved_line_breaks_are_compared_by_words():
     paragraph = "a paragraph that goes on and on " * 10
     assert shown(f"{paragraph}\n{paragraph}", f"{paragraph}\n{paragraph} more") is None
     words = [f"word{number}" for number in range(60)]
-    wrapped = ["\n".join(" ".join(words[at : at + size]) for at in range(0, 60, size)) for size in (6, 7)]
+    wrapped = [
+        "\n".join(" ".join(words[at : at + size]) for at in range(0, 60, size)) for size in (6, 7)
+    ]
     assert shown(*wrapped) is None
     assert shown("one line", "another line") is None
 
@@ -79,14 +92,18 @@ def test_control_characters_are_escaped_and_tabs_become_spaces():
 
 def test_two_columns_stay_within_the_terminal():
     console = Console(width=80, record=True, file=io.StringIO(), markup=False)
-    rows = line_view.line_rows(CODE, CODE.replace("area", "surface"), differ(CODE, CODE.replace("area", "surface")))
+    rows = line_view.line_rows(
+        CODE, CODE.replace("area", "surface"), differ(CODE, CODE.replace("area", "surface"))
+    )
     console.print(line_view.beside_lines(rows, "A  one", "B  two"))
     printed = console.export_text()
     assert max(map(len, printed.splitlines())) <= 80
     assert "def surface(width, height):" in printed
 
 
-lines = st.lists(st.sampled_from(["a b", "a", "c d e", "", "灯台", "f"]), max_size=30).map("\n".join)
+lines = st.lists(st.sampled_from(["a b", "a", "c d e", "", "灯台", "f"]), max_size=30).map(
+    "\n".join
+)
 
 
 @given(lines, lines)
@@ -103,5 +120,7 @@ def test_a_diff_has_every_line_of_both_texts_once(text_a, text_b):
 
 @given(lines)
 def test_every_word_has_its_line_number(text):
-    expected = [number for number, line in enumerate(text.split("\n"), 1) for _ in split_words(line)]
+    expected = [
+        number for number, line in enumerate(text.split("\n"), 1) for _ in split_words(line)
+    ]
     assert word_lines(text).tolist() == expected

@@ -10,11 +10,27 @@ import neardup
 from neardup.cli.main import COMMANDS
 
 SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "duckdb", "pandas"]
-# Other installed packages, what Numba needs only to compile, what other commands use: a job with cached kernels must
-# not load them.
+# Other installed packages, what Numba needs only to compile, what other commands use: a job with
+# cached kernels must not load them.
 UNUSED_BY_A_JOB = [
-    *("pandas", "scipy", "yaml", "duckdb", "fsspec", "matplotlib", "pyspark", "sqlite3", "numba.cpython.cmathimpl"),
-    *("neardup.index.index", "neardup.search", "neardup.jobs.memory", "neardup.jobs.audit", "neardup.jobs.spark"),
+    *(
+        "pandas",
+        "scipy",
+        "yaml",
+        "duckdb",
+        "fsspec",
+        "matplotlib",
+        "pyspark",
+        "sqlite3",
+        "numba.cpython.cmathimpl",
+    ),
+    *(
+        "neardup.index.index",
+        "neardup.search",
+        "neardup.jobs.memory",
+        "neardup.jobs.audit",
+        "neardup.jobs.spark",
+    ),
     *("neardup.jobs.forecast", "neardup.jobs.neighbours", "neardup.measures.cosine", "neardup.web"),
 ]
 MOST_MODULES = 780
@@ -92,7 +108,12 @@ def test_help_takes_a_fifth_of_a_second_at_most(run_afresh):
         before = os.times()
         run_afresh("--help")
         after = os.times()
-        return after.children_user + after.children_system - before.children_user - before.children_system
+        return (
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
 
     # CPU time, and the best of several runs, because other processes share the machine.
     assert min(seconds() for _ in range(5)) <= 0.2
@@ -115,8 +136,16 @@ def test_calling_neardup_without_a_command_prints_help_and_is_wrong_usage(run):
         ),
         ("raise PermissionError(13, 'Permission denied', 'x')", 1, "error: x: Permission denied"),
         ("raise __import__('neardup').errors.DataError('row 3 is bad')", 1, "error: row 3 is bad"),
-        ("raise __import__('neardup').errors.ConfigError('no such value')", 2, "error: no such value"),
-        ("raise BrokenPipeError(32, 'the server hung up')", 1, "error: [Errno 32] the server hung up"),
+        (
+            "raise __import__('neardup').errors.ConfigError('no such value')",
+            2,
+            "error: no such value",
+        ),
+        (
+            "raise BrokenPipeError(32, 'the server hung up')",
+            1,
+            "error: [Errno 32] the server hung up",
+        ),
     ],
 )
 def test_an_error_prints_a_message_without_a_traceback(run, error, code, words):
@@ -150,13 +179,17 @@ def test_a_closed_pipe_is_not_a_failure(unbuffered):
 @pytest.mark.parametrize(("closed", "command", "code"), [(">&-", "plan", 0), ("2>&-", "pla", 2)])
 def test_a_closed_output_changes_no_exit_code(closed, command, code):
     line = f'exec "$0" -m neardup {command} {closed}'
-    finished = subprocess.run(["/bin/sh", "-c", line, sys.executable], capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        ["/bin/sh", "-c", line, sys.executable], capture_output=True, text=True, check=False
+    )
     assert (finished.returncode, finished.stderr) == (code, "")
 
 
 def test_functions_registered_for_the_exit_are_called_and_everything_is_printed():
     code = "import atexit; from neardup.cli.main import program; atexit.register(print, 'bye', end=''); program()"
-    finished = subprocess.run([sys.executable, "-c", code, "plan"], capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        [sys.executable, "-c", code, "plan"], capture_output=True, text=True, check=False
+    )
     assert finished.returncode == 0
     assert finished.stdout.startswith("16 bands x 6 rows")
     assert finished.stdout.endswith("bye")
@@ -165,7 +198,9 @@ def test_functions_registered_for_the_exit_are_called_and_everything_is_printed(
 def test_full_disk_is_a_message_and_exit_1():
     command = [sys.executable, "-m", "neardup", "plan"]
     with Path("/dev/full").open("w") as full:
-        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        finished = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert finished.returncode == 1
     assert finished.stderr.startswith("error: No space left on device")
 
@@ -188,7 +223,9 @@ def test_completion_prints_the_script_of_a_shell(run, shell):
     ],
 )
 def test_a_shell_completes_commands_choices_and_files(run, words, completed):
-    finished = run(_NEARDUP_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+    finished = run(
+        _NEARDUP_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1)
+    )
     assert finished.stdout.split() == completed
 
 

@@ -59,7 +59,8 @@ WRONG = {
     "where": "lang",
     "since": "yesterday",
 }
-# Only reading the files shows whether these are right: the run fails, and names the column or the path.
+# Only reading the files shows whether these are right: the run fails, and names the column or the
+# path.
 ONLY_THE_FILES_TELL = {
     "text_column",
     "id_column",
@@ -152,7 +153,9 @@ def test_a_wrong_value_of_an_option_is_named_with_the_option(say, command):
         if name != command or option.is_flag or option.name in ONLY_THE_FILES_TELL | NEVER_WRONG:
             continue
         flag, value = option.opts[-1], WRONG_OF.get((command, option.name), WRONG[option.name])
-        code, said = say(*command.split(), *ARGUMENTS[command], *BESIDE.get(option.name, []), flag, value)
+        code, said = say(
+            *command.split(), *ARGUMENTS[command], *BESIDE.get(option.name, []), flag, value
+        )
         first = said.partition("\n")[0]
         assert (code, "Traceback" in said) == (2, False), (flag, said)
         assert first.startswith("error: "), (flag, said)
@@ -197,10 +200,22 @@ def test_a_column_that_no_row_has_is_named(say, arguments, words):
     ("arguments", "error", "hint"),
     [
         (["dedpu", "pages.jsonl"], "there is no command 'dedpu'", "did you mean neardup dedup?"),
-        (["dedup", "--treshold", "1"], "there is no option --treshold", "did you mean --threshold?"),
-        (["dedup", "--frobnicate"], "there is no option --frobnicate", "neardup dedup --help lists the options"),
+        (
+            ["dedup", "--treshold", "1"],
+            "there is no option --treshold",
+            "did you mean --threshold?",
+        ),
+        (
+            ["dedup", "--frobnicate"],
+            "there is no option --frobnicate",
+            "neardup dedup --help lists the options",
+        ),
         (["xyz"], "there is no command 'xyz'", "neardup --help lists the commands"),
-        (["dedup", "pages.jsonl"], "missing option -o / --output", "neardup dedup --help lists the options"),
+        (
+            ["dedup", "pages.jsonl"],
+            "missing option -o / --output",
+            "neardup dedup --help lists the options",
+        ),
         (
             ["plan", "--recall", "0.99999"],
             "--recall 0.99999 leaves no room for the signature filter, which may drop 0.0001",
@@ -256,12 +271,16 @@ def test_an_output_that_contains_the_input_is_refused(say, tmp_path):
     (tmp_path / "crawl").mkdir()
     (tmp_path / "pages.jsonl").rename(tmp_path / "crawl" / "pages.jsonl")
     code, said = say("dedup", "crawl", "-o", "crawl")
-    assert (code, said.splitlines()[0]) == (2, "error: the output crawl contains the input crawl/pages.jsonl")
+    assert (code, said.splitlines()[0]) == (
+        2,
+        "error: the output crawl contains the input crawl/pages.jsonl",
+    )
     assert "-o crawl-clean" in said
 
 
 @pytest.mark.parametrize(
-    "arguments", [["none.jsonl"], ["pages.jsonl", "--against", "new"], ["pages.jsonl", "--text-column", "x"]]
+    "arguments",
+    [["none.jsonl"], ["pages.jsonl", "--against", "new"], ["pages.jsonl", "--text-column", "x"]],
 )
 def test_a_run_that_cannot_start_leaves_no_new_folder(say, tmp_path, arguments):
     before = sorted(tmp_path.iterdir())
@@ -303,29 +322,48 @@ def test_an_invalid_against_is_reported(say, tmp_path):
         (["plan", "--plot"], "pages.jsonl/out.svg"),
     ],
 )
-def test_an_output_that_cannot_be_written_is_the_same_error_everywhere(say, tmp_path, arguments, path):
+def test_an_output_that_cannot_be_written_is_the_same_error_everywhere(
+    say, tmp_path, arguments, path
+):
     code, said = say(*arguments, path)
-    error = f"error: cannot write the output {path}: {tmp_path}/pages.jsonl is a file, not a folder\n"
+    error = (
+        f"error: cannot write the output {path}: {tmp_path}/pages.jsonl is a file, not a folder\n"
+    )
     assert (code, said) == (1, f"{error}\nhint: choose another {arguments[-1]}\n")
 
 
 def test_a_folder_that_cannot_be_written_is_named(say):
     """On /proc even root cannot make a folder."""
-    for arguments in (["dedup", "pages.jsonl", "-o", "/proc/out"], ["neighbours", "pages.jsonl", "-o", "/proc/o.csv"]):
+    for arguments in (
+        ["dedup", "pages.jsonl", "-o", "/proc/out"],
+        ["neighbours", "pages.jsonl", "-o", "/proc/o.csv"],
+    ):
         code, said = say(*arguments)
-        assert (code, said.startswith(f"error: cannot write the output {arguments[-1]}: ")) == (1, True), said
+        assert (code, said.startswith(f"error: cannot write the output {arguments[-1]}: ")) == (
+            1,
+            True,
+        ), said
 
 
 def test_bits_without_a_usable_row_are_an_error_with_the_reason(say):
     for distance in ([], ["--distance", "3"]):
         arguments = ["--measure", "hamming", "--vector-column", "text", *distance]
         code, said = say("pairs", "pages.jsonl", "-o", "out.csv", *arguments)
-        assert (code, "pages.jsonl row 1: vector is text, not a list of numbers" in said) == (1, True), said
+        assert (code, "pages.jsonl row 1: vector is text, not a list of numbers" in said) == (
+            1,
+            True,
+        ), said
         assert said.count("hint: ") == 1
 
 
-# Bytes that are not UTF-8, as Python reads them, and half of a surrogate pair; an argument has no NUL.
-NOT_UTF8 = {"bytes": os.fsdecode(b"\xff\xfe"), "in a name": "x\udcffy.jsonl", "half": "\ud800", "NUL": "a\0b"}
+# Bytes that are not UTF-8, as Python reads them, and half of a surrogate pair; an argument has no
+# NUL.
+NOT_UTF8 = {
+    "bytes": os.fsdecode(b"\xff\xfe"),
+    "in a name": "x\udcffy.jsonl",
+    "half": "\ud800",
+    "NUL": "a\0b",
+}
 
 
 @pytest.mark.parametrize("value", NOT_UTF8.values(), ids=NOT_UTF8)
@@ -345,10 +383,15 @@ def test_no_value_that_is_not_utf8_gives_a_traceback(say, command, value):
     for name, option in options():
         if name == command and not option.is_flag and option.name not in ("out", "target"):
             code, said = say(*words, option.opts[0], value, *BESIDE.get(option.name, ()))
-            assert (code in (1, 2) and said) or option.name in ("picture", "master", "out"), (option.opts, said)
+            assert (code in (1, 2) and said) or option.name in ("picture", "master", "out"), (
+                option.opts,
+                said,
+            )
 
 
-@pytest.mark.parametrize("setting", ["--text-column", "--id-column", "--items-column", "--group-column", "--against"])
+@pytest.mark.parametrize(
+    "setting", ["--text-column", "--id-column", "--items-column", "--group-column", "--against"]
+)
 def test_a_setting_that_is_not_utf8_is_named(say, setting):
     code, said = say("dedup", "pages.jsonl", "-o", "out", setting, os.fsdecode(b"\xff"))
     assert code == 2
@@ -358,7 +401,11 @@ def test_a_setting_that_is_not_utf8_is_named(say, setting):
 
 def test_a_run_whose_folder_is_not_utf8_is_refused_as_output_and_as_input(say, tmp_path):
     odd = os.fsdecode(b"\xff")
-    for words in (("dedup", "pages.jsonl", "-o", odd), ("audit", odd), ("report", odd, "-o", "page.html")):
+    for words in (
+        ("dedup", "pages.jsonl", "-o", odd),
+        ("audit", odd),
+        ("report", odd, "-o", "page.html"),
+    ):
         code, said = say(*words)
         assert code == 2
         assert "must be a path in UTF-8" in said

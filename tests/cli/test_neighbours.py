@@ -21,7 +21,9 @@ def test_neighbours_writes_the_format_of_the_extension(run, pages, tmp_path, end
     if ending == "jsonl":
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     else:
-        rows = (pq.read_table(out) if ending == "parquet" else pyarrow.csv.read_csv(out)).to_pylist()
+        rows = (
+            pq.read_table(out) if ending == "parquet" else pyarrow.csv.read_csv(out)
+        ).to_pylist()
     assert ranked(rows) == FOUND
     assert [(row["file"], row["row"], row["neighbour_row"]) for row in rows[:2]] == [
         (pages.name, 1, 4),
@@ -75,13 +77,21 @@ def test_standard_input_is_read(run, pages):
 
 def test_queries_get_their_neighbours_in_the_input(run, pages, tmp_path):
     first = pages.read_text("utf-8").splitlines()[0]
-    (tmp_path / "new.jsonl").write_text(json.dumps(json.loads(first) | {"id": "new"}) + "\n", "utf-8")
+    (tmp_path / "new.jsonl").write_text(
+        json.dumps(json.loads(first) | {"id": "new"}) + "\n", "utf-8"
+    )
     finished = run("neighbours", pages.name, "--queries", "new.jsonl", "--json", "-q")
     found = json.loads(finished.stdout)["neighbours"]
     assert ranked(found) == [("new", "a", 1), ("new", "d", 2), ("new", "b", 3)]
-    assert [(row["file"], row["neighbour_file"]) for row in found[:1]] == [("new.jsonl", pages.name)]
+    assert [(row["file"], row["neighbour_file"]) for row in found[:1]] == [
+        ("new.jsonl", pages.name)
+    ]
     piped = run("neighbours", pages.name, "--queries", "-", "--json", "-q", stdin=first)
-    assert ranked(json.loads(piped.stdout)["neighbours"]) == [("a", "a", 1), ("a", "d", 2), ("a", "b", 3)]
+    assert ranked(json.loads(piped.stdout)["neighbours"]) == [
+        ("a", "a", 1),
+        ("a", "d", 2),
+        ("a", "b", 3),
+    ]
     both = run("neighbours", "-", "--queries", "-")
     assert both.returncode == 2
     assert "standard input can be read only once" in both.stderr
@@ -95,7 +105,16 @@ def test_k_all_lists_all_neighbours_above_a_threshold_and_contained_selects_the_
     answer = json.loads(finished.stdout)
     assert (answer["k"], ranked(answer["neighbours"])) == (None, FOUND)
     finished = run(
-        "neighbours", pages.name, "--measure", "containment", "--contained", "query", "--k", "1", "--json", "-q"
+        "neighbours",
+        pages.name,
+        "--measure",
+        "containment",
+        "--contained",
+        "query",
+        "--k",
+        "1",
+        "--json",
+        "-q",
     )
     first = json.loads(finished.stdout)["neighbours"][0]
     assert first["similarity"] == first["containment_query"] == 1.0

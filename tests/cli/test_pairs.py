@@ -12,11 +12,15 @@ def test_pairs_writes_the_format_of_the_extension(run, pages, tmp_path, ending):
     out = tmp_path / f"pairs.{ending}"
     finished = run("pairs", pages.name, "-o", out.name)
     assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.startswith("5 documents: 3 pairs with similarity >= 0.8; 1 rejected, see ")
+    assert finished.stdout.startswith(
+        "5 documents: 3 pairs with similarity >= 0.8; 1 rejected, see "
+    )
     if ending == "jsonl":
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     else:
-        rows = (pq.read_table(out) if ending == "parquet" else pyarrow.csv.read_csv(out)).to_pylist()
+        rows = (
+            pq.read_table(out) if ending == "parquet" else pyarrow.csv.read_csv(out)
+        ).to_pylist()
     assert [(row["doc_a"], row["doc_b"]) for row in rows] == FOUND
     assert (tmp_path / f"pairs.{ending}.report.json").exists()
     assert (tmp_path / f"pairs.{ending}.rejected.jsonl").read_text("utf-8").count("\n") == 1
@@ -45,8 +49,12 @@ def test_an_unknown_extension_is_wrong_usage(run, pages):
 
 def test_containment_pairs_have_both_shares(run, tmp_path):
     lines = [{"id": "book", "text": "a b c d e f g h"}, {"id": "quote", "text": "c d e f"}]
-    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    finished = run("pairs", "pages.jsonl", "-o", "pairs.jsonl", "--measure", "containment", "--size", "2")
+    (tmp_path / "pages.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), "utf-8"
+    )
+    finished = run(
+        "pairs", "pages.jsonl", "-o", "pairs.jsonl", "--measure", "containment", "--size", "2"
+    )
     assert finished.returncode == 0, finished.stderr
     [row] = map(json.loads, (tmp_path / "pairs.jsonl").read_text("utf-8").splitlines())
     assert list(row)[:3] == ["doc_a", "doc_b", "similarity"]

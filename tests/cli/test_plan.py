@@ -19,7 +19,8 @@ def test_plan_draws_the_curve_and_says_what_it_promises(run):
     assert "found, with a chance of 0.9922 at the threshold (target 0.99, ╌╌)" in finished.stdout
     assert (
         "       0.8  0.992281  the threshold; "
-        "found with a chance of 0.992181, because the signature filter may drop 0.0001\n" in finished.stdout
+        "found with a chance of 0.992181, because the signature filter may drop 0.0001\n"
+        in finished.stdout
     )
     assert finished.stderr == ""
 
@@ -56,7 +57,8 @@ def test_json_holds_the_plan_and_its_curve(run):
 
 def test_a_plan_without_inputs_loads_neither_arrow_nor_numba(run_afresh):
     check = (
-        "import atexit, sys; atexit.register(lambda: print({'pyarrow', 'numba'} & set(sys.modules), file=sys.stderr))"
+        "import atexit, sys; "
+        "atexit.register(lambda: print({'pyarrow', 'numba'} & set(sys.modules), file=sys.stderr))"
     )
     assert run_afresh("plan", before=check).stderr == "set()\n"
 
@@ -66,7 +68,9 @@ def test_equal_plans_give_equal_pictures_and_another_measure_another(tmp_path, e
     for name, measure in (("one", "jaccard"), ("two", "jaccard"), ("three", "cosine")):
         asked = ["--plot", str(tmp_path / f"{name}.{ending}"), "--measure", measure]
         plan_command.main(asked, standalone_mode=False)
-    one, two, three = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two", "three"))
+    one, two, three = (
+        (tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two", "three")
+    )
     assert one == two != three
     assert one.startswith(b"<?xml" if ending == "svg" else b"\x89PNG")
 
@@ -79,32 +83,63 @@ def labels(plan, path, **settings):
 
 def test_the_picture_marks_the_step_of_the_curve(tmp_path):
     found = labels(neardup.plan(bands=20, rows=5), tmp_path / "curve.svg")
-    assert {"(1/b)^(1/r): 0.549", "20 bands x 5 rows", "threshold 0.8", "similarity of two documents"} <= set(found)
-    assert not [label for label in labels(neardup.plan(method="exact"), tmp_path / "exact.svg") if "1/b" in label]
+    assert {
+        "(1/b)^(1/r): 0.549",
+        "20 bands x 5 rows",
+        "threshold 0.8",
+        "similarity of two documents",
+    } <= set(found)
+    assert not [
+        label
+        for label in labels(neardup.plan(method="exact"), tmp_path / "exact.svg")
+        if "1/b" in label
+    ]
 
 
 def test_the_picture_compares_two_plans(tmp_path):
     found = labels(neardup.plan(), tmp_path / "both.svg", other=neardup.plan(bands=9, rows=13))
-    assert {"16 bands x 6 rows", "9 bands x 13 rows", "(1/b)^(1/r): 0.630", "(1/b)^(1/r): 0.844"} <= set(found)
+    assert {
+        "16 bands x 6 rows",
+        "9 bands x 13 rows",
+        "(1/b)^(1/r): 0.630",
+        "(1/b)^(1/r): 0.844",
+    } <= set(found)
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"distance": 0.3}, {"distance, 1 - similarity", "distance 0.3", "step, by (1/b)^(1/r): 0.508"}),
+        (
+            {"distance": 0.3},
+            {"distance, 1 - similarity", "distance 0.3", "step, by (1/b)^(1/r): 0.508"},
+        ),
         ({"measure": "cosine", "distance": 0.1}, {"distance, 1 - cosine", "distance 0.1"}),
-        ({"measure": "hamming", "distance": 3, "dimension": 64}, {"bits that differ", "distance 3"}),
+        (
+            {"measure": "hamming", "distance": 3, "dimension": 64},
+            {"bits that differ", "distance 3"},
+        ),
         ({"measure": "euclidean", "distance": 2}, {"Euclidean distance", "distance 2"}),
         ({"measure": "euclidean", "distance": 0}, {"Euclidean distance", "distance 0"}),
     ],
 )
 def test_the_axis_shows_distances_if_the_threshold_is_a_distance(tmp_path, settings, expected):
-    assert expected <= set(labels(neardup.plan(**settings), tmp_path / "curve.svg", by_distance=True))
+    assert expected <= set(
+        labels(neardup.plan(**settings), tmp_path / "curve.svg", by_distance=True)
+    )
 
 
 def test_plot_options_are_applied(tmp_path):
     path = tmp_path / "both.svg"
-    asked = ["--distance", "0.3", "--plot", str(path), "--compare-bands", "20", "--compare-rows", "5"]
+    asked = [
+        "--distance",
+        "0.3",
+        "--plot",
+        str(path),
+        "--compare-bands",
+        "20",
+        "--compare-rows",
+        "5",
+    ]
     plan_command.main(asked, standalone_mode=False)
     found = re.findall("<!-- (.+) -->", path.read_text("utf-8"))
     assert {"distance, 1 - similarity", "17 bands x 4 rows", "20 bands x 5 rows"} <= set(found)
@@ -113,15 +148,30 @@ def test_plot_options_are_applied(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--compare-bands", "9"], "a second curve needs bands and rows, but `--compare-rows` is missing"),
-        (["--compare-rows", "9"], "a second curve needs bands and rows, but `--compare-bands` is missing"),
+        (
+            ["--compare-bands", "9"],
+            "a second curve needs bands and rows, but `--compare-rows` is missing",
+        ),
+        (
+            ["--compare-rows", "9"],
+            "a second curve needs bands and rows, but `--compare-bands` is missing",
+        ),
         (
             ["--compare-bands", "9", "--compare-rows", "0"],
             "`compare_rows` must be a whole number from 1 to 1024, got 0",
         ),
         (["--compare-bands", "9", "--compare-rows", "9"], "which was not given"),
         (
-            ["--compare-bands", "9", "--compare-rows", "9", "--plot", "x.svg", "--measure", "containment"],
+            [
+                "--compare-bands",
+                "9",
+                "--compare-rows",
+                "9",
+                "--plot",
+                "x.svg",
+                "--measure",
+                "containment",
+            ],
             "banding cannot find containment",
         ),
     ],
@@ -139,7 +189,9 @@ def test_an_unknown_plot_extension_is_wrong_usage_and_writes_nothing(run, tmp_pa
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(run):
-    finished = run("plan", "--plot", "curve.svg", before="import sys; sys.modules['matplotlib'] = None")
+    finished = run(
+        "plan", "--plot", "curve.svg", before="import sys; sys.modules['matplotlib'] = None"
+    )
     assert finished.returncode == 1
     assert "hint: pip install 'neardup[plot]'" in finished.stderr
 
@@ -153,12 +205,25 @@ def test_an_infeasible_plan_is_wrong_usage_with_a_hint(run):
 def test_inputs_add_documents_memory_disk_and_time(run, pages):
     finished = run("plan", pages.name)
     assert finished.returncode == 0
-    *_, titles, lsh, exact, reason = (line for line in finished.stdout.splitlines() if not line.startswith("advice"))
+    *_, titles, lsh, exact, reason = (
+        line for line in finished.stdout.splitlines() if not line.startswith("advice")
+    )
     assert titles.split() == "method bands x rows recall comparisons pairs memory disk time".split()
-    assert (lsh.split()[:5], exact.split()[:3]) == (["lsh", "16", "x", "6", "0.9922"], ["exact", "-", "1.0000"])
+    assert (lsh.split()[:5], exact.split()[:3]) == (
+        ["lsh", "16", "x", "6", "0.9922"],
+        ["exact", "-", "1.0000"],
+    )
     assert reason.startswith("A run would use the exact join: ")
     estimate = json.loads(run("plan", pages.name, "--json").stdout)["estimate"]
-    assert {"documents", "text_bytes", "disk_bytes", "memory_bytes", "seconds", "forecasts", "advice"} <= set(estimate)
+    assert {
+        "documents",
+        "text_bytes",
+        "disk_bytes",
+        "memory_bytes",
+        "seconds",
+        "forecasts",
+        "advice",
+    } <= set(estimate)
 
 
 def test_plotting_opens_no_window():
@@ -168,12 +233,19 @@ def test_plotting_opens_no_window():
 
 def test_the_exact_method_has_no_curve_to_draw(run, pages):
     finished = run("plan", "--method", "exact", "--threshold", "0.7")
-    assert finished.stdout.splitlines()[0] == "The exact method finds every pair with similarity >= 0.7."
+    assert (
+        finished.stdout.splitlines()[0]
+        == "The exact method finds every pair with similarity >= 0.7."
+    )
     assert "sharing a bucket" not in finished.stdout
     with_input = run("plan", pages, "--method", "exact")
     assert "documents  " in with_input.stdout
     as_json = json.loads(run("plan", "--recall", "1", "--json").stdout)
-    assert (as_json["method"], as_json["bands"], as_json["recall_at_threshold"]) == ("exact", 0, 1.0)
+    assert (as_json["method"], as_json["bands"], as_json["recall_at_threshold"]) == (
+        "exact",
+        0,
+        1.0,
+    )
 
 
 def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
@@ -181,7 +253,10 @@ def test_plan_explains_why_the_curve_and_the_promised_recall_differ(run):
     assert printed.startswith("20 bands x 5 rows find 99.954 % of pairs at 0.8.\n")
     reason = "the threshold; found with a chance of 0.999544, because the signature filter may drop 0.0001"
     assert f"       0.8  0.999644  {reason}\n" in printed
-    assert "  the threshold\n" in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout
+    assert (
+        "  the threshold\n"
+        in run("plan", "--bands", "20", "--rows", "5", "--no-signature-filter").stdout
+    )
 
 
 def test_a_picture_is_replaced_only_on_request(run, tmp_path):
@@ -189,7 +264,10 @@ def test_a_picture_is_replaced_only_on_request(run, tmp_path):
     path.write_text("mine")
     finished = run("plan", "--plot", str(path))
     assert finished.returncode == 1
-    assert f"the plot {path} already exists\n\nhint: choose another --plot, or pass --overwrite" in finished.stderr
+    assert (
+        f"the plot {path} already exists\n\nhint: choose another --plot, or pass --overwrite"
+        in finished.stderr
+    )
     assert path.read_text() == "mine"
     assert run("plan", "--plot", str(path), "--overwrite").returncode == 0
     assert path.read_text().startswith("<?xml")
@@ -199,8 +277,18 @@ def test_a_picture_is_replaced_only_on_request(run, tmp_path):
     ("num_pairs", "ratio", "cell", "words"),
     [
         (0, 1.0, "0", None),
-        (0, 0.02, "unknown", "A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be"),
-        (50, 0.02, "50", "A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be"),
+        (
+            0,
+            0.02,
+            "unknown",
+            "A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be",
+        ),
+        (
+            50,
+            0.02,
+            "50",
+            "A sample of 2.0 % rarely holds both documents of a pair; the number of pairs may be",
+        ),
         (900, 0.17, "900", "if similar documents are far apart, there are about 6 times as many."),
     ],
 )
@@ -230,4 +318,8 @@ def test_a_number_of_pairs_from_a_small_sample_is_called_uncertain(num_pairs, ra
     printed = list(forecast_view.lines(estimate))
     row = next(line for line in printed if line.startswith("lsh"))
     assert row.split()[5:7] == ["7", cell]
-    assert any(words in line for line in printed) if words else not any("sample of" in line for line in printed)
+    assert (
+        any(words in line for line in printed)
+        if words
+        else not any("sample of" in line for line in printed)
+    )

@@ -126,9 +126,15 @@ def test_one_long_kernel_call_reports_progress(monkeypatch):
     ):  # one component, at least 719,400 pairs, one call; longer on a machine too fast for it
         seen = []
         texts = [f"{page} x{number}" for number in range(size)]
-        report = neardup.deduplicate(texts, method="lsh", threshold=0.7, pairs=True, progress=seen.append)
+        report = neardup.deduplicate(
+            texts, method="lsh", threshold=0.7, pairs=True, progress=seen.append
+        )
         assert report.num_pairs == size * (size - 1) // 2
-        done = [event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "verify"]
+        done = [
+            event.done
+            for event in seen
+            if isinstance(event, StageAdvanced) and event.stage == "verify"
+        ]
         assert done == sorted(done)
         assert done[-1] == size
         if len(done) > 4:
@@ -140,9 +146,13 @@ def test_the_exact_join_reports_the_sets_it_has_processed():
     seen = []
     texts = [" ".join(f"{number}w{at}" for at in range(9)) for number in range(40)]
     neardup.deduplicate([*texts, *texts[:5], None], method="exact", progress=seen.append)
-    (started,) = [event for event in seen if isinstance(event, StageStarted) and event.stage == "link"]
+    (started,) = [
+        event for event in seen if isinstance(event, StageStarted) and event.stage == "link"
+    ]
     assert (started.total, started.unit) == (2 * 46, "sets")
-    done = [event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "link"]
+    done = [
+        event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "link"
+    ]
     assert (40 in done, 80 in done, done[-1]) == (True, True, 92)
 
 
@@ -151,14 +161,21 @@ def test_writing_counts_the_bytes_of_the_input_and_moves_within_a_file(tmp_path,
     for size in (7000, 14_000, 28_000):  # on a machine that is too fast for the clock, more rows
         path = tmp_path / f"{size}.csv"
         rows = [
-            f"{number},{' '.join(str(number * at) for at in range(3, 60))}\n" for number in range(1000, 1000 + size)
+            f"{number},{' '.join(str(number * at) for at in range(3, 60))}\n"
+            for number in range(1000, 1000 + size)
         ]
         path.write_text("id,text\n" + "".join([*rows, rows[0]]), "utf-8")
         seen = []
         neardup.deduplicate(path, out=tmp_path / f"out{size}", progress=seen.append, method="lsh")
-        (started,) = [event for event in seen if isinstance(event, StageStarted) and event.stage == "write"]
+        (started,) = [
+            event for event in seen if isinstance(event, StageStarted) and event.stage == "write"
+        ]
         assert (started.total, started.unit) == (path.stat().st_size, "bytes")
-        done = [event.done for event in seen if isinstance(event, StageAdvanced) and event.stage == "write"]
+        done = [
+            event.done
+            for event in seen
+            if isinstance(event, StageAdvanced) and event.stage == "write"
+        ]
         assert done[-1] == started.total
         if len(done) > 2:
             break
@@ -191,8 +208,15 @@ print(*(f"{type(event).__name__}:{event.stage}" for event in seen))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", program]
     first, again = (
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
         for _ in range(2)
     )
-    assert first == ["StageStarted:read", "StageStarted:compile", "StageAdvanced:compile", "StageFinished:compile"]
+    assert first == [
+        "StageStarted:read",
+        "StageStarted:compile",
+        "StageAdvanced:compile",
+        "StageFinished:compile",
+    ]
     assert again == ["StageStarted:read"]

@@ -17,7 +17,10 @@ def made(seed, num_words):
 
 
 def test_a_quotation_is_found_with_its_line_numbers():
-    text_a, text_b = f"{made(1, 50)}\n{QUOTE}\n{made(2, 30)}", f"{made(3, 40)}\n{made(4, 9)}\n{made(5, 9)}\n{QUOTE}"
+    text_a, text_b = (
+        f"{made(1, 50)}\n{QUOTE}\n{made(2, 30)}",
+        f"{made(3, 40)}\n{made(4, 9)}\n{made(5, 9)}\n{QUOTE}",
+    )
     assert is_mostly_different(differ(text_a, text_b))
     (part,) = shared_parts(text_a, text_b)
     assert (part.text, part.lines_a, part.lines_b) == (QUOTE, (2, 2), (4, 4))
@@ -50,13 +53,18 @@ def test_long_and_numerous_passages_are_truncated_and_counted():
     shared = [made(seed, 60) for seed in range(25)]
     text_a, text_b = " x ".join(shared), " y ".join(reversed(shared))
     listed = list(listing(shared_parts(text_a, text_b), text_a, "…"))
-    assert listed[0] == "The texts are mostly different. They share 25 parts of 1,500 words, the longest first:"
+    assert (
+        listed[0]
+        == "The texts are mostly different. They share 25 parts of 1,500 words, the longest first:"
+    )
     assert listed[3].endswith(" … 20 more words …")
     assert listed[-1] == "  … 5 shorter parts …"
 
 
 def test_texts_without_common_shingles_are_reported():
-    assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == ["They share no run of 5 words."]
+    assert list(listing(shared_parts(made(1, 100), "other " * 100), "", "…")) == [
+        "They share no run of 5 words."
+    ]
 
 
 def test_short_and_mostly_equal_texts_are_shown_in_full():
@@ -72,7 +80,10 @@ def test_shared_passages_occur_in_both_texts_and_do_not_overlap():
         text_a, text_b, seen = " ".join(words_a), " ".join(words_b), set()
         for part in shared_parts(text_a, text_b):
             assert part.num_words >= LEAST_WORDS
-            assert words_a[part.at_a : part.at_a + part.num_words] == words_b[part.at_b : part.at_b + part.num_words]
+            assert (
+                words_a[part.at_a : part.at_a + part.num_words]
+                == words_b[part.at_b : part.at_b + part.num_words]
+            )
             own = set(range(part.at_a, part.at_a + part.num_words))
             assert not own & seen
             seen |= own

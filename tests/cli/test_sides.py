@@ -33,7 +33,9 @@ def test_long_equal_passages_are_folded_except_some_context():
 
 
 def test_equal_passages_at_both_ends_are_folded_from_the_outside():
-    shown = lines(f"{numbers(0, 50)} x {numbers(50, 100)}", f"{numbers(0, 50)} y {numbers(50, 100)}")
+    shown = lines(
+        f"{numbers(0, 50)} x {numbers(50, 100)}", f"{numbers(0, 50)} y {numbers(50, 100)}"
+    )
     assert shown == [
         "  … 42 equal words …",
         "  42 43 44 45 46 47 48 49",

@@ -14,7 +14,8 @@ from neardup.cli.main import main
 from neardup.cli.visible import visible, visible_json
 from neardup.events import Warned
 
-# Clear the screen, name the window, begin a control sequence by one byte, reorder, end the line, and markup of rich.
+# Clear the screen, name the window, begin a control sequence by one byte, reorder, end the line,
+# and markup of rich.
 ODD = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egpj.exe\u2066\r\n\t\x7f[red]:skull:[/red]"
 SHOWN = r"\x1b[2J\x1b]0;owned\x07\x9b31m\u202egpj.exe\u2066\r\n\t\x7f[red]:skull:[/red]"
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
@@ -54,7 +55,11 @@ def controls(text):
     """The controls in a text, without line ends."""
     kinds = ("Cc", "Zl", "Zp", "Cs")
     bidi = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-    return {char for char in text if (unicodedata.category(char) in kinds or char in bidi) and char != "\n"}
+    return {
+        char
+        for char in text
+        if (unicodedata.category(char) in kinds or char in bidi) and char != "\n"
+    }
 
 
 def test_every_control_character_is_escaped_and_nothing_else():
@@ -94,7 +99,14 @@ COMMANDS = {
     "a run that does not exist": ["audit", ODD],
     "an unknown shell": ["completion", ODD],
     "plan": ["plan", "odd\x1b[2J.jsonl"],
-    "an --against that does not exist": ["dedup", "pages.jsonl", "-o", "again", "--against", f"{ODD}"],
+    "an --against that does not exist": [
+        "dedup",
+        "pages.jsonl",
+        "-o",
+        "again",
+        "--against",
+        f"{ODD}",
+    ],
     "columns": ["dedup", "columns.jsonl", "-o", "again"],
     "strict": ["dedup", "odd\x1b[2J.jsonl", "-o", "again", "--strict"],
     "all rejected": ["dedup", "odd\x1b[2J.jsonl", "-o", "again"],
@@ -108,7 +120,12 @@ def finished(answer, pages, tmp_path):
     (tmp_path / "columns.jsonl").write_text(json.dumps({ODD: "x"}) + "\n", "utf-8")
     (tmp_path / "odd\x1b[2J.jsonl").write_text('{"text": 1}\n', "utf-8")
     assert answer("dedup", pages.name, "-o", "out", "--threshold", "0.5")[0] == 0
-    assert answer("dedup", pages.name, "-o", "weak", "--bands", 1, "--rows", 128, "--threshold", "0.5")[0] == 0
+    assert (
+        answer(
+            "dedup", pages.name, "-o", "weak", "--bands", 1, "--rows", 128, "--threshold", "0.5"
+        )[0]
+        == 0
+    )
 
 
 @pytest.mark.usefixtures("finished")
@@ -122,7 +139,15 @@ def test_no_command_prints_control_characters_from_data(answer, arguments):
 @pytest.mark.usefixtures("finished")
 @pytest.mark.parametrize(
     "name",
-    ["dedup", "explain a removed document", "explain a kept document", "audit", "neighbours", "pairs", "compare"],
+    [
+        "dedup",
+        "explain a removed document",
+        "explain a kept document",
+        "audit",
+        "neighbours",
+        "pairs",
+        "compare",
+    ],
 )
 def test_json_output_is_valid_and_has_no_control_characters(answer, name):
     code, out, _ = answer(*COMMANDS[name], "--json")

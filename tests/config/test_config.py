@@ -123,9 +123,26 @@ OTHER_VALUES = {
     "memory": 2 * 10**9,
     "threads": 2,
 }
-NEVER_CHANGE_A_RESULT = ("threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite")
+NEVER_CHANGE_A_RESULT = (
+    "threads",
+    "strict",
+    "memory",
+    "engine",
+    "master",
+    "spark_conf",
+    "overwrite",
+)
 # Settings that conflict with others of the table.
-NOT_TOGETHER = ("items_column", "dry_run", "measure", "distance", "dimension", "packed", "vector_column", "cluster")
+NOT_TOGETHER = (
+    "items_column",
+    "dry_run",
+    "measure",
+    "distance",
+    "dimension",
+    "packed",
+    "vector_column",
+    "cluster",
+)
 # Settings that only one measure has.
 NEEDS_BITS = ("dimension", "packed", "vector_column")
 # Settings that need another one.
@@ -149,7 +166,20 @@ BAD_VALUES = {
     "packed": NO_FLAGS,
     "sketch": ["slow", "", None, b"fast"],
     "signature_filter": NO_FLAGS,
-    "keep": ["max", "min", "max:", "min:", "first:x", "shortest", "", "FIRST", None, 1, ["first"], ":score"],
+    "keep": [
+        "max",
+        "min",
+        "max:",
+        "min:",
+        "first:x",
+        "shortest",
+        "",
+        "FIRST",
+        None,
+        1,
+        ["first"],
+        ":score",
+    ],
     "cluster": ["leaders", "component", None, True],
     "per_cluster": [0, -1, 10**9 + 1, None, *NO_WHOLE_NUMBERS],
     "decisions": [3, ["a", "b"], b"a", "a\0b"],
@@ -262,17 +292,23 @@ def test_values_at_the_bounds_are_accepted(name, value):
 @pytest.mark.parametrize("num_perm", [1, 7, 100, 1000, 1024, np.int64(100)])
 def test_minhash_accepts_any_number_of_slots(num_perm):
     assert Config(sketch="minhash", num_perm=num_perm).num_perm == num_perm
-    assert Config.of(Config(sketch="minhash", num_perm=num_perm), threshold=0.5).num_perm == num_perm
+    assert (
+        Config.of(Config(sketch="minhash", num_perm=num_perm), threshold=0.5).num_perm == num_perm
+    )
 
 
 @pytest.mark.parametrize("num_perm", [0, -1, 1025, *NO_WHOLE_NUMBERS])
 def test_minhash_rejects_numbers_of_slots_out_of_range(num_perm):
-    with pytest.raises(ConfigError, match=r"^`num_perm` must be a whole number from 1 to 1024, got "):
+    with pytest.raises(
+        ConfigError, match=r"^`num_perm` must be a whole number from 1 to 1024, got "
+    ):
         Config(sketch="minhash", num_perm=num_perm)
 
 
 def test_a_number_of_slots_that_only_minhash_supports_is_an_error_that_names_it():
-    with pytest.raises(ConfigError, match=r"^`num_perm` must be a power of two from 16 to 1024 with sketch 'fast'"):
+    with pytest.raises(
+        ConfigError, match=r"^`num_perm` must be a power of two from 16 to 1024 with sketch 'fast'"
+    ):
         Config.of(Config(sketch="minhash", num_perm=100), sketch="fast")
 
 
@@ -282,8 +318,14 @@ def test_a_number_of_slots_that_only_minhash_supports_is_an_error_that_names_it(
         ({"threshold": 80}, "use 0.8 for 80 %"),
         ({"threshold": 99.5}, "use 0.995 for 99.5 %"),
         ({"recall": 95}, "use 0.95 for 95 %"),
-        ({"recall": 1.0, "method": "lsh"}, "pass method='exact', which finds every pair, or recall=0.999"),
-        ({"method": "exact", "bands": 4}, "leave `bands` out, or pass method='lsh' and a recall below 1"),
+        (
+            {"recall": 1.0, "method": "lsh"},
+            "pass method='exact', which finds every pair, or recall=0.999",
+        ),
+        (
+            {"method": "exact", "bands": 4},
+            "leave `bands` out, or pass method='lsh' and a recall below 1",
+        ),
         ({"recall": 1, "rows": 4}, "leave `rows` out, or pass method='lsh' and a recall below 1"),
         ({"method": "exac"}, "did you mean 'exact'?"),
         (
@@ -350,7 +392,9 @@ def test_every_function_checks_its_settings(call):
         call(treshold=0.8)
     with pytest.raises(ConfigError, match="`threshold` must be a number in"):
         call(threshold=80)
-    with pytest.raises(ConfigError, match=r"`config` must be a neardup.Config, got dict[\s\S]*hint: "):
+    with pytest.raises(
+        ConfigError, match=r"`config` must be a neardup.Config, got dict[\s\S]*hint: "
+    ):
         call(config={"threshold": 0.8})
 
 
@@ -397,13 +441,21 @@ def test_fingerprint_is_the_same_in_every_process():
 
 
 def test_settings_can_be_stored_and_read_back():
-    config = Config(**{name: value for name, value in OTHER_VALUES.items() if name not in NOT_TOGETHER})
+    config = Config(
+        **{name: value for name, value in OTHER_VALUES.items() if name not in NOT_TOGETHER}
+    )
     assert Config(**json.loads(json.dumps(config.as_dict()))) == config
 
 
 @pytest.mark.parametrize(
     ("given", "taken"),
-    [("4GB", 4 * 10**9), ("500mb", 5 * 10**8), ("1.5 GB", 1_500_000_000), ("1T", 10**12), (10**9, 10**9)],
+    [
+        ("4GB", 4 * 10**9),
+        ("500mb", 5 * 10**8),
+        ("1.5 GB", 1_500_000_000),
+        ("1T", 10**12),
+        (10**9, 10**9),
+    ],
 )
 def test_memory_is_bytes_or_text_with_a_unit(given, taken):
     assert Config(memory=given).memory == taken
@@ -444,7 +496,9 @@ def test_column_of_keep_is_what_follows_the_colon():
         ("euclidean", 3, None, 0.25),
     ],
 )
-def test_a_distance_sets_the_threshold_in_units_of_the_measure(measure, distance, dimension, threshold):
+def test_a_distance_sets_the_threshold_in_units_of_the_measure(
+    measure, distance, dimension, threshold
+):
     config = Config(measure=measure, distance=distance, dimension=dimension)
     assert config.threshold == threshold
     assert neardup.plan(config=config).distance == pytest.approx(distance)
@@ -463,7 +517,10 @@ def test_a_threshold_by_name_wins_over_the_distance_of_a_config_and_the_other_wa
 
 
 def test_bits_need_a_dimension_before_a_distance_means_anything():
-    with pytest.raises(ConfigError, match=r"`distance` 3 is a number of bits, but the total number of bits is unknown"):
+    with pytest.raises(
+        ConfigError,
+        match=r"`distance` 3 is a number of bits, but the total number of bits is unknown",
+    ):
         neardup.plan(measure="hamming", distance=3)
     early = Config(measure="hamming", distance=3)
     assert Config.of(early, dimension=64) == Config(measure="hamming", distance=3, dimension=64)
@@ -482,14 +539,26 @@ def test_a_measure_with_one_bit_slots_has_more_slots(measure, num_perm):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"measure": "cosine", "items_column": "basket"}, "`items_column` does not apply to vectors"),
+        (
+            {"measure": "cosine", "items_column": "basket"},
+            "`items_column` does not apply to vectors",
+        ),
         ({"measure": "hamming", "multiset": True}, "`multiset` does not apply to vectors"),
         ({"vector_column": "embedding"}, "`vector_column` needs a vector measure, got 'jaccard'"),
         ({"measure": "weighted", "dimension": 4}, "`dimension` needs a vector measure"),
         ({"measure": "cosine", "packed": True}, "`packed` needs the measure 'hamming'"),
-        ({"measure": "cosine", "method": "exact"}, "the exact join compares by 'jaccard', got `measure` 'cosine'"),
-        ({"measure": "weighted", "recall": 1}, "the exact join compares by 'jaccard', got `measure` 'weighted'"),
-        ({"measure": "weighted", "multiset": True}, "`multiset` and the measure 'weighted' cannot be combined"),
+        (
+            {"measure": "cosine", "method": "exact"},
+            "the exact join compares by 'jaccard', got `measure` 'cosine'",
+        ),
+        (
+            {"measure": "weighted", "recall": 1},
+            "the exact join compares by 'jaccard', got `measure` 'weighted'",
+        ),
+        (
+            {"measure": "weighted", "multiset": True},
+            "`multiset` and the measure 'weighted' cannot be combined",
+        ),
     ],
 )
 def test_a_setting_of_another_measure_is_an_error(settings, message):

@@ -20,8 +20,19 @@ from support.corpora import packed
 
 COLUMNS = ("id", "text", "score", "site")
 FORMATS = ("jsonl", "jsonl.gz", "jsonl.zst", "csv", "csv.gz", "parquet", "txt")
-BROKEN = {"jsonl": (b"{broken", b"[1]", b'{"text": 7}', b'{"text": "\xff"}'), "csv": (b'"a"b,c', b"only,three,fields")}
-READINGS = (("word", 1), ("word", 2), ("word", 3), ("word", 5), ("char", 1), ("char", 3), ("char", 6))
+BROKEN = {
+    "jsonl": (b"{broken", b"[1]", b'{"text": 7}', b'{"text": "\xff"}'),
+    "csv": (b'"a"b,c', b"only,three,fields"),
+}
+READINGS = (
+    ("word", 1),
+    ("word", 2),
+    ("word", 3),
+    ("word", 5),
+    ("char", 1),
+    ("char", 3),
+    ("char", 6),
+)
 THRESHOLDS = (0.3, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0)
 SCORES = (None, math.nan, 0, 1, 1.0, 2, 2.5, -1, -1.5)
 SITES = (None, "x", "y", "1")
@@ -163,8 +174,12 @@ class Case:
         return sum(len(file.rows) for file in (*self.files, *self.old))
 
     def __str__(self) -> str:
-        lines = [f"settings {self.settings}, rooms {self.rooms}, threads {self.threads}, kills {self.kills}"]
-        lines += [f"against{' a finished run of' if self.old_is_run else ''} {file}" for file in self.old]
+        lines = [
+            f"settings {self.settings}, rooms {self.rooms}, threads {self.threads}, kills {self.kills}"
+        ]
+        lines += [
+            f"against{' a finished run of' if self.old_is_run else ''} {file}" for file in self.old
+        ]
         return "\n".join([*lines, *map(str, self.files)])
 
 
@@ -179,7 +194,10 @@ def _fewer(number: int) -> Iterator[list[int]]:
 def random_case(seed: int) -> Case:
     """Return the case of a seed."""
     rng = random.Random(seed)
-    num_own, num_old = rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45, 90]), rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20])
+    num_own, num_old = (
+        rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45, 90]),
+        rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20]),
+    )
     texts = _texts(rng, num_own + num_old)
     settings = _settings(rng, texts)
     batch_bytes = rng.choice([1, 300, 1 << 22])
@@ -202,7 +220,9 @@ def random_case(seed: int) -> Case:
         threads=(rng.choice([1, 1, 1, 2]), rng.choice([1, 1, 2, 3])),
         lists_twice=rng.random() < 0.5,
         listing=rng.choice([None, None, None, "parquet", "jsonl", "csv"]),
-        kills=tuple(rng.randrange(1, 90) for _ in range(rng.choice([1, 1, 2, 5]))) if rng.random() < 0.3 else (),
+        kills=tuple(rng.randrange(1, 90) for _ in range(rng.choice([1, 1, 2, 5])))
+        if rng.random() < 0.3
+        else (),
     )
 
 
@@ -216,7 +236,9 @@ def _texts(rng: random.Random, number: int) -> list[str]:
 def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
     unit, size = rng.choice(READINGS)
     settings: dict[str, Any] = {"unit": unit, "size": size}
-    settings |= {name: True for name in ("multiset", "fold_numbers", "collapse_empty") if rng.random() < 0.25}
+    settings |= {
+        name: True for name in ("multiset", "fold_numbers", "collapse_empty") if rng.random() < 0.25
+    }
     settings |= {"fold_accents": True} if rng.random() < 0.15 else {}
     settings |= {"normalise": "nfkc"} if rng.random() < 0.15 else {}
     settings["threshold"] = _threshold(rng, texts, settings)
@@ -233,8 +255,15 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
     method = rng.choice(["exact", "exact", "lsh", "lsh", "bands", "auto"])
     if method == "bands":
         rows = rng.choice([1, 1, 2, 4])
-        settings |= {"rows": rows, "bands": rng.choice([1, 4, 16, 32]), "num_perm": rng.choice([128, 256])}
-        settings |= {"sketch": rng.choice(["fast", "minhash"]), "signature_filter": rng.random() < 0.5}
+        settings |= {
+            "rows": rows,
+            "bands": rng.choice([1, 4, 16, 32]),
+            "num_perm": rng.choice([128, 256]),
+        }
+        settings |= {
+            "sketch": rng.choice(["fast", "minhash"]),
+            "signature_filter": rng.random() < 0.5,
+        }
         method = "lsh"
     elif method == "lsh":
         settings["recall"] = rng.choice([0.5, 0.9, 0.99])
@@ -244,7 +273,10 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
 def _threshold(rng: random.Random, texts: Sequence[str], settings: dict[str, Any]) -> float:
     """Return a common threshold, or one that a pair of documents just meets or just misses."""
     names = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
-    sets = [oracles.shingles(text, **{name: settings[name] for name in names if name in settings}) for text in texts]
+    sets = [
+        oracles.shingles(text, **{name: settings[name] for name in names if name in settings})
+        for text in texts
+    ]
     pairs = [rng.choices(sets, k=2) for _ in range(20)]
     near = [similarity for pair in pairs if 0.25 <= (similarity := oracles.jaccard(*pair)) < 1]
     if not near or rng.random() < 0.5:
@@ -252,7 +284,9 @@ def _threshold(rng: random.Random, texts: Sequence[str], settings: dict[str, Any
     return rng.choice([near[0], near[0], math.nextafter(near[0], 1), math.nextafter(near[0], 0)])
 
 
-def _files(rng: random.Random, texts: Sequence[str], prefix: str, forms: Sequence[str]) -> list[File]:
+def _files(
+    rng: random.Random, texts: Sequence[str], prefix: str, forms: Sequence[str]
+) -> list[File]:
     """Put texts into files of random formats."""
     files: list[File] = []
     waiting = list(texts)

@@ -22,7 +22,8 @@ from neardup.index import folder_view, merge_thread
 from neardup.index.sqlite import Tables
 
 WORDS: Final = [f"w{number}" for number in range(14)]
-# With one row per band and a band for every slot, similar documents share a bucket except with probability 2**-128.
+# With one row per band and a band for every slot, similar documents share a bucket except with
+# probability 2**-128.
 SETTINGS: Final[dict[str, Any]] = {
     "size": 1,
     "threshold": THRESHOLD,
@@ -189,14 +190,22 @@ class Walk:
         if not child:
             code = 1
             with contextlib.suppress(BaseException):
-                for act in (lambda: self._index.insert("forked", "a b"), lambda: self._index.query("a"), self._ids):
+                for act in (
+                    lambda: self._index.insert("forked", "a b"),
+                    lambda: self._index.query("a"),
+                    self._ids,
+                ):
                     with contextlib.suppress(NearDupError):
                         act()
                         os._exit(2)
                 self._index.close()
                 code = 0
             os._exit(code)
-        _same("the exit code of a forked process", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        _same(
+            "the exit code of a forked process",
+            os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
+            0,
+        )
 
     def _ids(self) -> list[str]:
         return list(self._index.ids())
@@ -339,19 +348,29 @@ class Walk:
 
     def _row(self, doc_id: str | None = None) -> Row:
         payload = self._rng.choice((None, {"day": self._rng.randrange(3)}))
-        expires = self._rng.choice((None, None, None, self._model.now - 1, self._model.now + 50, 4e9))
+        expires = self._rng.choice(
+            (None, None, None, self._model.now - 1, self._model.now + 50, 4e9)
+        )
         return Row(doc_id or self._rng.choice(IDS), self._text(), payload, expires)
 
     def _rows(self) -> list[Row]:
         count = self._rng.choice((0, 1, 3, 5, 12))
-        ids = self._rng.choices(IDS, k=count) if self._rng.random() < 0.1 else self._rng.sample(IDS, count)
+        ids = (
+            self._rng.choices(IDS, k=count)
+            if self._rng.random() < 0.1
+            else self._rng.sample(IDS, count)
+        )
         if self._rng.random() < 0.6:
             ids = [doc_id for doc_id in ids if not self._model.is_taken(doc_id)]
         return [self._row(doc_id) for doc_id in ids]
 
     def insert(self) -> Operation:
         row = self._row()
-        return Operation(f"insert {row}", lambda index: _insert(index, row), lambda model: model.insert_many([row]))
+        return Operation(
+            f"insert {row}",
+            lambda index: _insert(index, row),
+            lambda model: model.insert_many([row]),
+        )
 
     def insert_many(self) -> Operation:
         rows = self._rows()
@@ -370,7 +389,11 @@ class Walk:
             inserted = index.insert_new(
                 row.doc_id, row.text, on_duplicate=kind, payload=row.payload, expires=row.expires
             )
-            match = (None, None) if inserted.match is None else (inserted.match.doc_id, inserted.match.similarity)
+            match = (
+                (None, None)
+                if inserted.match is None
+                else (inserted.match.doc_id, inserted.match.similarity)
+            )
             return row.doc_id, inserted.is_new, *match
 
         return Operation(f"insert_new {row} {kind}", act, lambda model: model.insert_new(row, kind))
@@ -382,7 +405,9 @@ class Walk:
             f"insert_new_many {rows} {kind}",
             lambda index: [
                 tuple(found.values())
-                for found in index.insert_new_many(**_columns(rows), on_duplicate=kind).rows.to_pylist()
+                for found in index.insert_new_many(
+                    **_columns(rows), on_duplicate=kind
+                ).rows.to_pylist()
             ],
             lambda model: [model.insert_new(row, kind) for row in rows],
         )
@@ -405,11 +430,15 @@ class Walk:
 
     def replace(self) -> Operation:
         row = self._row()
-        return Operation(f"replace {row}", lambda index: _replace(index, row), lambda model: model.replace(row))
+        return Operation(
+            f"replace {row}", lambda index: _replace(index, row), lambda model: model.replace(row)
+        )
 
     def remove(self) -> Operation:
         ids = self._rng.sample(IDS, self._rng.randrange(5))
-        return Operation(f"remove {ids}", lambda index: index.remove(ids), lambda model: model.remove(ids))
+        return Operation(
+            f"remove {ids}", lambda index: index.remove(ids), lambda model: model.remove(ids)
+        )
 
     def remove_where(self) -> Operation:
         where = {"day": self._rng.randrange(3)}
@@ -427,7 +456,10 @@ class Walk:
         path = self._new_path()
         other = Model()
         other.now = self._model.now
-        rows = [self._row(f"{doc_id}{self._rng.choice(('', 'm'))}") for doc_id in self._rng.sample(IDS, 5)]
+        rows = [
+            self._row(f"{doc_id}{self._rng.choice(('', 'm'))}")
+            for doc_id in self._rng.sample(IDS, 5)
+        ]
         linked = Row("alias", rows[0].text)
         with Index.create(path, durability="fast", **SETTINGS) as index:
             index.insert_many(**_columns(rows))
@@ -493,7 +525,10 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
 def _content_of(index: Index) -> tuple[Any, ...]:
     """Return what `Model.content` returns."""
     stored = index.get_many(list(index.ids()))
-    documents = [(doc_id, held.text, held.payload, held.expires, held.times_matched) for doc_id, held in stored.items()]
+    documents = [
+        (doc_id, held.text, held.payload, held.expires, held.times_matched)
+        for doc_id, held in stored.items()
+    ]
     return documents, index.aliases(), index._store.read(lambda view: _tags_of(view.tables))
 
 

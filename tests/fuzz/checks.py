@@ -37,7 +37,9 @@ def same(what: str, found: Any, expected: Any) -> None:
         return
     if isinstance(found, dict) and isinstance(expected, dict):
         names = [name for name in {**expected, **found} if found.get(name) != expected.get(name)]
-        found, expected = ({name: side.get(name) for name in names[:5]} for side in (found, expected))
+        found, expected = (
+            {name: side.get(name) for name in names[:5]} for side in (found, expected)
+        )
     raise MismatchError(f"{what}\n  found    {found!r:.600}\n  expected {expected!r:.600}")
 
 
@@ -59,7 +61,9 @@ class Place:
 
 def places_of(files: Sequence[File]) -> list[Place]:
     """Return the rows of files in order, without blank ones."""
-    numbered = ((file.name, number, row) for file in files for number, row in enumerate(file.rows, 1))
+    numbered = (
+        (file.name, number, row) for file in files for number, row in enumerate(file.rows, 1)
+    )
     return [Place(*place) for place in numbered if not place[2].is_blank]
 
 
@@ -87,10 +91,25 @@ def check_found(found: Pairs, truth: Truth, report: Report) -> None:
 def check_counts(report: Report, truth: Truth, removed: Removed, num_rows: int) -> None:
     """The numbers of a report add up."""
     num_own = len(truth.own_rows)
-    found = (report.documents, report.num_kept, report.num_removed, report.num_rejected, report.exact_duplicates)
-    expected = (num_rows, num_own - len(removed), len(removed), num_rows - num_own, truth.exact_duplicates)
+    found = (
+        report.documents,
+        report.num_kept,
+        report.num_removed,
+        report.num_rejected,
+        report.exact_duplicates,
+    )
+    expected = (
+        num_rows,
+        num_own - len(removed),
+        len(removed),
+        num_rows - num_own,
+        truth.exact_duplicates,
+    )
     same("documents, kept, removed, rejected, exact duplicates", found, expected)
-    causes, num_against = (report.removed_against, report.removed_within), truth.count_against(removed)
+    causes, num_against = (
+        (report.removed_against, report.removed_within),
+        truth.count_against(removed),
+    )
     same("removed against, within", causes, (num_against, len(removed) - num_against))
 
 
@@ -110,9 +129,13 @@ def check_in_memory(case: Case) -> None:
     truth = truth_of(places_of(case.files), 0, {**case.settings, "only_against": False})
     settings = {name: value for name, value in case.settings.items() if name not in FILES_ONLY}
     for pairs in (True, False):
-        report = neardup.deduplicate(table, pairs=pairs, threads=case.threads[not pairs], **settings)
+        report = neardup.deduplicate(
+            table, pairs=pairs, threads=case.threads[not pairs], **settings
+        )
         if pairs:
-            found = {(row["doc_a"], row["doc_b"]): row["similarity"] for row in report.pairs.to_pylist()}
+            found = {
+                (row["doc_a"], row["doc_b"]): row["similarity"] for row in report.pairs.to_pylist()
+            }
             check_found(found, truth, report)
             _check_again(report, truth, found)
         removed = truth.select(found)
@@ -120,12 +143,20 @@ def check_in_memory(case: Case) -> None:
         check_counts(report, truth, removed, len(rows))
         kept = table.take([row for row in truth.rows if row not in removed])
         kept_rows = report.kept.drop_columns("doc_id")
-        same("kept rows in memory", str(kept_rows.to_pylist()), str(kept.to_pylist()))  # NaN differs from itself
-        same("mask", np.flatnonzero(report.mask).tolist(), [row for row in truth.rows if row not in removed])
+        same(
+            "kept rows in memory", str(kept_rows.to_pylist()), str(kept.to_pylist())
+        )  # NaN differs from itself
+        same(
+            "mask",
+            np.flatnonzero(report.mask).tolist(),
+            [row for row in truth.rows if row not in removed],
+        )
 
 
 def _check_tables(report: Report, truth: Truth, removed: Removed, found: Pairs) -> None:
-    listed = [(row["doc_id"], row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()]
+    listed = [
+        (row["doc_id"], row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()
+    ]
     same("removed in memory", listed, [(row, *match) for row, match in removed.items()])
     clusters = [tuple(row.values()) for row in report.clusters.to_pylist()]
     same("clusters in memory", clusters, truth.clusters(found))
@@ -138,7 +169,9 @@ def _check_again(report: Report, truth: Truth, found: Pairs) -> None:
     threshold = (1 + report.config.threshold) / 2
     higher = {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
     again = report.at_threshold(threshold)
-    listed = {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in again.removed.to_pylist()}
+    listed = {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in again.removed.to_pylist()
+    }
     same(f"removed at {threshold}", listed, truth.select(higher))
     clusters = [tuple(row.values()) for row in again.clusters.to_pylist()]
     same(f"clusters at {threshold}", clusters, truth.clusters(higher))
@@ -184,13 +217,26 @@ def check_files(case: Case, folder: Path, runs: Runs) -> None:
         listed = corpora.find_pairs(inputs, folder / f"pairs.{case.listing}", **settings)
         same("pairs alone", listed.pairs.to_pylist(), first.pairs.to_pylist())
     if case.kills:
-        command = ["dedup", *inputs, "-o", "out", "--pairs", "--quiet", "--threads", str(case.threads[0])]
+        command = [
+            "dedup",
+            *inputs,
+            "-o",
+            "out",
+            "--pairs",
+            "--quiet",
+            "--threads",
+            str(case.threads[0]),
+        ]
         _check_killed(case, [*command, *options(settings)], expected, folder, runs)
 
 
 def _without_pairs(found: dict[str, Any]) -> dict[str, Any]:
     """The outputs that do not depend on whether pairs are listed."""
-    return {name: found[name] for name in found if name not in ("report.json", "pairs.parquet", "order.parquet")}
+    return {
+        name: found[name]
+        for name in found
+        if name not in ("report.json", "pairs.parquet", "order.parquet")
+    }
 
 
 def _old(case: Case, folder: Path) -> tuple[tuple[File, ...], tuple[str, ...]]:
@@ -231,12 +277,22 @@ def check_output(case: Case, old: Sequence[File], report: Report, out: Path) -> 
     check_found(found, truth, report)
     same("num_pairs", (report.num_pairs, len(listed)), (len(found), len(found)))
     removed = truth.select(found)
-    listed = list(rows(report.removed, ("doc_id", "file", "row"), ("kept_id", "kept_file", "kept_row")))
+    listed = list(
+        rows(report.removed, ("doc_id", "file", "row"), ("kept_id", "kept_file", "kept_row"))
+    )
     same("removed", listed, [(row, *match) for row, match in removed.items()])
     clusters = [tuple(row.values()) for row in report.clusters.to_pylist()]
-    same("clusters", clusters, [(places[row].id, places[kept].id, size) for row, kept, size in truth.clusters(found)])
+    same(
+        "clusters",
+        clusters,
+        [(places[row].id, places[kept].id, size) for row, kept, size in truth.clusters(found)],
+    )
     rejected = [(row["file"], row["row"]) for row in report.rejected.to_pylist()]
-    same("rejected", rejected, [(place.file, place.number) for place in own if place.row.text is None])
+    same(
+        "rejected",
+        rejected,
+        [(place.file, place.number) for place in own if place.row.text is None],
+    )
     check_counts(report, truth, removed, len(own))
     kept = {(places[row].file, places[row].number) for row in truth.own_rows if row not in removed}
     return tuple(_check_kept(file, kept, out) for file in case.files)
@@ -268,12 +324,16 @@ def options(settings: dict[str, Any]) -> list[str]:
             spelled += [] if name == "only_against" else [f"--no-{flag[2:]}"]
         else:
             spelled += [
-                part for each in (value if isinstance(value, tuple) else (value,)) for part in (flag, str(each))
+                part
+                for each in (value if isinstance(value, tuple) else (value,))
+                for part in (flag, str(each))
             ]
     return spelled
 
 
-def _check_killed(case: Case, command: list[Any], expected: dict[str, Any], folder: Path, runs: Runs) -> None:
+def _check_killed(
+    case: Case, command: list[Any], expected: dict[str, Any], folder: Path, runs: Runs
+) -> None:
     """A run that is killed, possibly several times, produces the same bytes as an uninterrupted one."""
     room = f"give_room({case.rooms[0]})"
 
@@ -283,7 +343,11 @@ def _check_killed(case: Case, command: list[Any], expected: dict[str, Any], fold
     same("exit code", (finished := start("whole")).code and finished.stderr, 0)
     whole = contents(folder / "whole/out")
     tables = [name for name in expected if name != "report.json" and not name.startswith("kept/")]
-    same("another process", {name: whole[name] for name in tables}, {name: expected[name] for name in tables})
+    same(
+        "another process",
+        {name: whole[name] for name in tables},
+        {name: expected[name] for name in tables},
+    )
     out = folder / "killed/out"
     for number in case.kills:
         if not out.exists():

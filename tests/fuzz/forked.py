@@ -17,11 +17,13 @@ WAIT_SECONDS = 120
 SPARE_BYTES = 3 << 30
 
 
-def fault_of(act: Callable[[Tell], None], *, cpu_seconds: int = 30, spare_bytes: int = SPARE_BYTES) -> str | None:
+def fault_of(
+    act: Callable[[Tell], None], *, cpu_seconds: int = 30, spare_bytes: int = SPARE_BYTES
+) -> str | None:
     """Return how a function fails in a child of this process; None if it returns.
 
-    The function is given another one, which it calls with the name of each step; the report lists them. spare_bytes:
-    what the child may allocate.
+    The function is given another one, which it calls with the name of each step; the report lists
+    them. spare_bytes: what the child may allocate.
     """
     with tempfile.TemporaryFile() as said:
         child = os.fork()

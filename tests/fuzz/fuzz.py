@@ -30,7 +30,8 @@ from fuzz.checks import Runs, check_files, check_in_memory
 from fuzz.mutated_indexes import MutatedIndexes
 from fuzz.mutated_runs import MutatedRuns
 
-# How many smaller cases are tried to shrink a failing one; a time limit would stop early on a busy machine.
+# How many smaller cases are tried to shrink a failing one; a time limit would stop early on a busy
+# machine.
 SHRINK_TRIES = 400
 
 
@@ -115,13 +116,20 @@ SUBJECTS: dict[str, Callable[[Path], Subject]] = {
 
 
 def fuzz(
-    seeds: Iterable[int], *, what: str = "results", seconds: float | None = None, max_failures: int = 5
+    seeds: Iterable[int],
+    *,
+    what: str = "results",
+    seconds: float | None = None,
+    max_failures: int = 5,
 ) -> tuple[int, list[str]]:
     """Check the cases of seeds until time runs out; return their number, and a report for each failure."""
     until = None if seconds is None else time.monotonic() + seconds
     num_cases = 0
     failures: list[str] = []
-    with tempfile.TemporaryDirectory() as name, contextlib.closing(SUBJECTS[what](Path(name))) as subject:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        contextlib.closing(SUBJECTS[what](Path(name))) as subject,
+    ):
         for seed in seeds:
             if (until is not None and time.monotonic() > until) or len(failures) == max_failures:
                 break
@@ -143,17 +151,25 @@ def _seeds(given: argparse.Namespace) -> Iterator[int]:
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--what", choices=SUBJECTS, default="results", help="what is fuzzed (default: results)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--what", choices=SUBJECTS, default="results", help="what is fuzzed (default: results)"
+    )
     parser.add_argument("--seed", type=int, help="check this case only")
     parser.add_argument("--seeds", metavar="FIRST:STOP", help="check these cases")
     parser.add_argument("--minutes", type=float, help="stop after so long")
-    parser.add_argument("--start", type=int, default=int(time.time()) % 10**6 * 1000, help="the first seed")
+    parser.add_argument(
+        "--start", type=int, default=int(time.time()) % 10**6 * 1000, help="the first seed"
+    )
     given = parser.parse_args()
     seeds = _seeds(given)
     first = next(seeds)
     print(f"from seed {first}", flush=True)  # noqa: T201
-    minutes = 1 if given.minutes is None and given.seed is None and given.seeds is None else given.minutes
+    minutes = (
+        1 if given.minutes is None and given.seed is None and given.seeds is None else given.minutes
+    )
     seconds = None if minutes is None else minutes * 60
     num_cases, failures = fuzz(itertools.chain([first], seeds), what=given.what, seconds=seconds)
     print(*failures, f"{num_cases} cases, {len(failures)} failed", sep="\n")  # noqa: T201

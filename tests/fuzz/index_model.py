@@ -55,7 +55,9 @@ class Model:
 
     def content(self) -> tuple[Any, ...]:
         """Return what two models that hold the same have in common."""
-        documents = [(doc_id, *dataclasses.astuple(held)) for doc_id, held in self.documents.items()]
+        documents = [
+            (doc_id, *dataclasses.astuple(held)) for doc_id, held in self.documents.items()
+        ]
         return documents, self.aliases, self.tags
 
     def is_taken(self, doc_id: str) -> bool:
@@ -65,7 +67,9 @@ class Model:
     def ranked(self, text: str) -> list[tuple[str, float]]:
         """Return the similar documents, best first; among equals, the one inserted first."""
         found = [(doc_id, similarity(text, held.text)) for doc_id, held in self.documents.items()]
-        return sorted((entry for entry in found if entry[1] >= THRESHOLD), key=lambda entry: -entry[1])
+        return sorted(
+            (entry for entry in found if entry[1] >= THRESHOLD), key=lambda entry: -entry[1]
+        )
 
     def pass_time(self, seconds: float) -> None:
         """Put the clock forward, and drop what expires."""
@@ -143,7 +147,11 @@ class Model:
 
     def remove_where(self, where: dict[str, Any]) -> int:
         """Return the number of documents whose payload has these values."""
-        chosen = [doc_id for doc_id, held in self.documents.items() if where.items() <= (held.payload or {}).items()]
+        chosen = [
+            doc_id
+            for doc_id, held in self.documents.items()
+            if where.items() <= (held.payload or {}).items()
+        ]
         for doc_id in chosen:
             self._drop(doc_id)
         return len(chosen)

@@ -23,7 +23,8 @@ Change = Callable[[sqlite3.Connection, random.Random], str]
 KEYS: Final = {"documents": "number", "texts": "number", "fresh": "number", "names": "doc_id"}
 KEYS_OF_OTHERS: Final = {"runs": "name", "meta": "name", "state": "id", "tags": "tag"}
 TABLES: Final = KEYS | KEYS_OF_OTHERS
-# Damage to what nothing protects is more interesting than to what is compared with a digest at once.
+# Damage to what nothing protects is more interesting than to what is compared with a digest at
+# once.
 SEALED_RATIO: Final = 0.9
 # Beyond what a text may have; more than the memory of a child.
 BOMB_BYTES: Final = 1 << 31
@@ -93,7 +94,9 @@ def add_file(folder: Path, rng: random.Random) -> str:
 def mutate_sqlite(folder: Path, rng: random.Random) -> str:
     """Change the SQLite file of an index."""
     change = rng.choices(tuple(_CHANGES), tuple(_CHANGES.values()))[0]
-    with contextlib.closing(sqlite3.connect(folder / index_folder.FILE, isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(folder / index_folder.FILE, isolation_level=None)
+    ) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         return change(connection, rng)
 
@@ -139,7 +142,11 @@ def _repeat_row(connection: sqlite3.Connection, rng: random.Random) -> str:
     key = rng.choice(_keys_of(connection, table))
     columns = [name for name in _columns_of(connection, table) if name != TABLES[table]]
     listed = ", ".join(columns)
-    other = key + rng.choice((100, 2**40)) if isinstance(key, int) else key[:8] + rng.choice(("-0000abcd.run", "x"))
+    other = (
+        key + rng.choice((100, 2**40))
+        if isinstance(key, int)
+        else key[:8] + rng.choice(("-0000abcd.run", "x"))
+    )
     connection.execute(
         f"INSERT INTO {table} ({TABLES[table]}, {listed}) SELECT ?, {listed} FROM {table} WHERE {TABLES[table]} = ?",
         (other, key),
@@ -169,7 +176,9 @@ def _change_text(connection: sqlite3.Connection, rng: random.Random) -> str:
     }[what]()
     keys = _keys_of(connection, "documents") if what == "bombs" else [key]
     for own in keys:
-        connection.execute("INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", (own, packed, zlib.crc32(packed)))
+        connection.execute(
+            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", (own, packed, zlib.crc32(packed))
+        )
     return f"text of document {keys} is {what}"
 
 
@@ -200,7 +209,9 @@ def _change_sketch(connection: sqlite3.Connection, rng: random.Random) -> str:
 
 def _change_state(connection: sqlite3.Connection, rng: random.Random) -> str:
     column = rng.choice(("next_number", "generation", "documents", "index_id"))
-    value = rng.choice((2**62, 2**62 - 1, 2**62 - 3, 2**63 - 1, -1, 0, 1, 5, 1.5, "text", b"bytes", 2**53))
+    value = rng.choice(
+        (2**62, 2**62 - 1, 2**62 - 3, 2**63 - 1, -1, 0, 1, 5, 1.5, "text", b"bytes", 2**53)
+    )
     _write(connection, "state", column, 1, value)
     return f"{column} of state is {value!r}{_seal(connection, 'state', rng)}"
 
@@ -274,20 +285,26 @@ def _keys_of(connection: sqlite3.Connection, table: str) -> list[Any]:
 
 
 def _value_of(connection: sqlite3.Connection, table: str, column: str, key: Any) -> Any:
-    return connection.execute(f"SELECT {column} FROM {table} WHERE {TABLES[table]} = ?", (key,)).fetchone()[0]
+    return connection.execute(
+        f"SELECT {column} FROM {table} WHERE {TABLES[table]} = ?", (key,)
+    ).fetchone()[0]
 
 
 def _write(connection: sqlite3.Connection, table: str, column: str, key: Any, value: Any) -> Any:
     """Set one value; return it."""
     # SQLite does not check that a text is UTF-8.
     place = "CAST(? AS TEXT)" if value == b"\xff\xfe" else "?"
-    connection.execute(f"UPDATE {table} SET {column} = {place} WHERE {TABLES[table]} = ?", (value, key))
+    connection.execute(
+        f"UPDATE {table} SET {column} = {place} WHERE {TABLES[table]} = ?", (value, key)
+    )
     return value
 
 
 def _odd(value: Any, rng: random.Random) -> Any:
     if rng.random() < 0.25:
-        return rng.choice((*mutations.WHOLE, *mutations.REAL, *mutations.TEXT, b"\xff\xfe", b"", bytes(16), None))
+        return rng.choice(
+            (*mutations.WHOLE, *mutations.REAL, *mutations.TEXT, b"\xff\xfe", b"", bytes(16), None)
+        )
     if isinstance(value, int):
         return rng.choice((*mutations.WHOLE, value + 1, value - 1))
     if isinstance(value, float):
@@ -324,12 +341,20 @@ def mutate_run(folder: Path, rng: random.Random) -> str:
     entries = entries_of(data)
     if rng.random() < 0.2:
         # The fields of the header, and type, rows, columns and offset of each section.
-        places = [8, 12, 16, 24, *(entry.at + skip for entry in entries for skip in (16, 24, 32, 40))]
+        places = [
+            8,
+            12,
+            16,
+            24,
+            *(entry.at + skip for entry in entries for skip in (16, 24, 32, 40)),
+        ]
         at = rng.choice(places)
         data[at : at + 8] = _odd_bytes(rng)
         done = f"the header at byte {at}"
     else:
-        entry = rng.choice([entry for entry in entries if entry.count > 0 and entry.stop <= len(data)])
+        entry = rng.choice(
+            [entry for entry in entries if entry.count > 0 and entry.stop <= len(data)]
+        )
         width = entry.kind.itemsize
         for _ in range(rng.choice((1, 1, 3, entry.count))):
             at = entry.offset + rng.randrange(entry.count) * width

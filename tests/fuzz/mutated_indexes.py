@@ -45,7 +45,9 @@ _PLACE: Final = re.compile(
 def _content(kind: str, rng: random.Random) -> Any:
     """Return a random document of a kind; many are similar to others."""
     if kind in ("cosine", "hamming"):
-        base = np.random.default_rng(rng.randrange(3)).standard_normal(64 if kind == "hamming" else 8)
+        base = np.random.default_rng(rng.randrange(3)).standard_normal(
+            64 if kind == "hamming" else 8
+        )
         base[rng.randrange(base.size)] *= -1
         return base > 0 if kind == "hamming" else base
     words = WORDS.copy()
@@ -78,7 +80,10 @@ def _make(path: Path, kind: str, *, name: str = "doc") -> None:
         index.insert_new(f"{name}-other-alias", _contents(kind, 1, 0)[0], on_duplicate="link")
         for at in range(3):
             index.insert(
-                f"{name}-fresh-{at}", _contents(kind, 1, 9 + at)[0], payload={"lang": "en", "day": at}, expires=FAR + at
+                f"{name}-fresh-{at}",
+                _contents(kind, 1, 9 + at)[0],
+                payload={"lang": "en", "day": at},
+                expires=FAR + at,
             )
         index.remove(f"{name}-1-1")
 
@@ -182,7 +187,9 @@ def _insert_many(path: Path, kind: str) -> None:
     with _open(path) as index:
         for number, insert in enumerate((index.insert_many, index.insert_new_many, index.put_many)):
             with _ours():
-                insert(_contents(kind, 7, 30 + number), ids=[f"more-{number}-{at}" for at in range(7)])
+                insert(
+                    _contents(kind, 7, 30 + number), ids=[f"more-{number}-{at}" for at in range(7)]
+                )
         with _ours():
             index.put_many(_contents(kind, 2, 33), ids=["doc-0-0", "doc-alias"])
 
@@ -314,10 +321,21 @@ def _use_all(case: Path, kind: str, rng: random.Random, tell: forked.Tell) -> No
             with _ours():
                 use(Path("bad"), kind)
     assert _listed(case / "victim") == before, "a foreign file was changed"
-    known = {"bad", "intact", "victim", "linked", "copied", *(f"export.{end}" for end in ("jsonl", "csv", "parquet"))}
+    known = {
+        "bad",
+        "intact",
+        "victim",
+        "linked",
+        "copied",
+        *(f"export.{end}" for end in ("jsonl", "csv", "parquet")),
+    }
     assert {path.name for path in case.iterdir()} <= known, "a file was left outside of the index"
 
 
 def _listed(folder: Path) -> dict[str, bytes]:
     """Return the contents of the files of a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

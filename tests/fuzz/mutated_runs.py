@@ -54,10 +54,14 @@ def _make_run(kind: str) -> None:
     if kind in KINDS:
         # Without blank rows, the page shows documents that are alone in their cluster.
         inputs = "in/more.jsonl" if kind == "exact" else "in"
-        neardup.deduplicate(inputs, out=f"runs/{kind}/out", pairs=True, threads=1, size=1, **KINDS[kind])
+        neardup.deduplicate(
+            inputs, out=f"runs/{kind}/out", pairs=True, threads=1, size=1, **KINDS[kind]
+        )
     else:
         Path(f"runs/{kind}/out").mkdir(parents=True)
-        neardup.find_pairs("in", out=f"runs/{kind}/out/pairs.{kind}", threshold=0.5, size=1, threads=1)
+        neardup.find_pairs(
+            "in", out=f"runs/{kind}/out/pairs.{kind}", threshold=0.5, size=1, threads=1
+        )
 
 
 def _documents(rng: random.Random, number: int, name: str) -> list[dict[str, str]]:
@@ -84,7 +88,10 @@ def _load(run: Path) -> None:
     str(report)
     report._repr_html_()
     names = ("kept", "removed", "clusters", "rejected", "pairs", "mask")
-    for read in (*(lambda name=name: getattr(report, name) for name in names), report.largest_clusters):
+    for read in (
+        *(lambda name=name: getattr(report, name) for name in names),
+        report.largest_clusters,
+    ):
         with _ours():
             read()
     for threshold in (report.config.threshold, 0.8, 1.0):
@@ -116,7 +123,9 @@ def _ask(served: ServedRun) -> None:
     served.info()
     keys = [-1, 0, 1, 2, 30, 10**6, 2**62]
     for sort in ("size", "-size", "weakest", "id"):
-        keys += [row["key"] for row in served.clusters(offset=0, limit=50, sort=sort, search="")["rows"]]
+        keys += [
+            row["key"] for row in served.clusters(offset=0, limit=50, sort=sort, search="")["rows"]
+        ]
     served.clusters(offset=0, limit=50, sort="size", search="ferry")
     for row in served.search("doc")["rows"]:
         keys.append(row["key"])
@@ -157,7 +166,9 @@ def _decide(run: Path) -> None:
     """A file of decisions, and the tables that it was made from, come from the same author."""
     del run
     decisions = Path("decisions.json")
-    neardup.deduplicate("in/more.jsonl", out="decided", decisions=str(decisions), threshold=0.5, size=1, threads=1)
+    neardup.deduplicate(
+        "in/more.jsonl", out="decided", decisions=str(decisions), threshold=0.5, size=1, threads=1
+    )
 
 
 READERS: dict[str, Callable[[Path], None]] = {
@@ -225,8 +236,17 @@ class MutatedRuns:
         shutil.copytree(self._made / "runs" / kind / "out", case / "out")
         for name in ("in", "old.jsonl", "new.jsonl"):
             (case / name).symlink_to(self._made / name)
-        decision = {"decision": "remove", "file": "more.jsonl", "row": 2, "digest": "0" * 32, "id": None}
-        decisions = {"neardup_decisions": 1, "decisions": [decision, decision | {"decision": "keep", "row": 3}]}
+        decision = {
+            "decision": "remove",
+            "file": "more.jsonl",
+            "row": 2,
+            "digest": "0" * 32,
+            "id": None,
+        }
+        decisions = {
+            "neardup_decisions": 1,
+            "decisions": [decision, decision | {"decision": "keep", "row": 3}],
+        }
         (case / "decisions.json").write_text(json.dumps(decisions))
         return case
 

@@ -15,7 +15,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-WHOLE = (0, 1, 2, 3, 7, -1, -2, 100, 10**6, 2**31, 2**32 - 1, 2**40, 2**53 + 1, 2**62, 2**63 - 1, -(2**63))
+WHOLE = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    -1,
+    -2,
+    100,
+    10**6,
+    2**31,
+    2**32 - 1,
+    2**40,
+    2**53 + 1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+)
 REAL = (0.0, -0.0, 1.0, 0.5, 1.0000001, 2.0, -1.0, math.nan, math.inf, -math.inf, 1e308, 5e-324)
 TEXT = (
     "",
@@ -138,20 +155,28 @@ def _change_column(table: pa.Table, rng: random.Random) -> tuple[str, pa.Table]:
         return f"{name} twice", table.append_column(name, column)
     if what == "rename":
         names = [*table.column_names]
-        names[at] = rng.choice((*table.column_names, "", "x", "containment_a", "containment_removed", "cluster_size"))
+        names[at] = rng.choice(
+            (*table.column_names, "", "x", "containment_a", "containment_removed", "cluster_size")
+        )
         return f"{name} is named {names[at]!r}", table.rename_columns(names)
     if what == "swap":
         other = rng.randrange(table.num_columns)
-        return f"{name} is {table.column_names[other]}", table.set_column(at, name, table.column(other))
+        return f"{name} is {table.column_names[other]}", table.set_column(
+            at, name, table.column(other)
+        )
     if what == "null":
         return f"{name} is null", table.set_column(at, name, pa.nulls(table.num_rows, column.type))
     if what == "nest":
-        return f"{name} is nested", table.set_column(at, name, pa.array([[value] for value in column.to_pylist()]))
+        return f"{name} is nested", table.set_column(
+            at, name, pa.array([[value] for value in column.to_pylist()])
+        )
     if what == "not utf-8":
         broken = pa.array([b"\xff\xfe"] * table.num_rows, pa.binary()).view(pa.string())
         return f"{name} is not UTF-8", table.set_column(at, name, broken)
     kind = rng.choice(TYPES)
-    return f"{name} is {kind}", table.set_column(at, name, column.cast(pa.string()).cast(kind, safe=False))
+    return f"{name} is {kind}", table.set_column(
+        at, name, column.cast(pa.string()).cast(kind, safe=False)
+    )
 
 
 def _change_rows(table: pa.Table, rng: random.Random) -> tuple[str, pa.Table]:
@@ -251,7 +276,9 @@ def replace_bytes(path: Path, rng: random.Random) -> str:
     if not path.is_file():
         return "no file"
     content = bytearray(path.read_bytes())
-    what = rng.choice(("empty", "truncated", "flipped", "flipped", "zeros", "noise", "inserted", "longer"))
+    what = rng.choice(
+        ("empty", "truncated", "flipped", "flipped", "zeros", "noise", "inserted", "longer")
+    )
     at = rng.randrange(len(content) + 1)
     if what == "empty":
         content = bytearray()
@@ -274,8 +301,23 @@ def replace_bytes(path: Path, rng: random.Random) -> str:
 
 def replace_file(path: Path, rng: random.Random) -> str:
     """Put something else in the place of a file or a folder."""
-    others = sorted(other for other in path.parent.rglob("*") if other != path and path not in other.parents)
-    what = rng.choice(("missing", "folder", "pipe", "loop", "nowhere", "outside", "zeros", "copy", "file", "odd name"))
+    others = sorted(
+        other for other in path.parent.rglob("*") if other != path and path not in other.parents
+    )
+    what = rng.choice(
+        (
+            "missing",
+            "folder",
+            "pipe",
+            "loop",
+            "nowhere",
+            "outside",
+            "zeros",
+            "copy",
+            "file",
+            "odd name",
+        )
+    )
     other = rng.choice(others) if others else None
     if what == "copy" and other is not None and other.is_file():
         content = other.read_bytes()
@@ -310,7 +352,8 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-# How files with an ending are changed so that they can still be parsed; other formats are added here.
+# How files with an ending are changed so that they can still be parsed; other formats are added
+# here.
 BY_ENDING: dict[str, Callable[[Path, random.Random], str]] = {
     ".parquet": mutate_table,
     ".json": mutate_json,

@@ -16,7 +16,9 @@ from support import oracles
 
 @pytest.mark.long
 @pytest.mark.slow("200 cases take a minute of CPU time")
-@pytest.mark.filterwarnings("ignore:.* rows were rejected:UserWarning")  # some cases have hardly a usable row
+@pytest.mark.filterwarnings(
+    "ignore:.* rows were rejected:UserWarning"
+)  # some cases have hardly a usable row
 def test_two_hundred_random_cases_agree_with_the_oracle():
     # The same cases every time, so that a change is to blame for a failure; fuzz.py draws new ones.
     num_cases, failures = fuzz(range(200))
@@ -93,11 +95,16 @@ def raise_ours(path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("use", "said"), [(write_elsewhere, "a foreign file was changed"), (raise_ours, "an error that names no place")]
+    ("use", "said"),
+    [(write_elsewhere, "a foreign file was changed"), (raise_ours, "an error that names no place")],
 )
-def test_a_changed_foreign_file_and_a_vague_error_are_reported_with_the_damage(monkeypatch, use, said):
+def test_a_changed_foreign_file_and_a_vague_error_are_reported_with_the_damage(
+    monkeypatch, use, said
+):
     monkeypatch.setattr(mutated_indexes, "KINDS", {"shingles": mutated_indexes.KINDS["shingles"]})
-    monkeypatch.setattr(mutated_indexes.MutatedIndexes, "_warm", lambda self, kind: self._make(kind))
+    monkeypatch.setattr(
+        mutated_indexes.MutatedIndexes, "_warm", lambda self, kind: self._make(kind)
+    )
     monkeypatch.setattr(mutated_indexes, "READING", {})
     monkeypatch.setattr(mutated_indexes, "CHANGING", {"a use": use})
     _, (failure,) = fuzz([7], what="indexes")
@@ -121,8 +128,12 @@ def fail(run: Path) -> None:
     raise IndexError(f"in {run}")
 
 
-@pytest.mark.parametrize(("read", "said"), [(crash, "ended by SIGSEGV"), (fail, "IndexError: in out")])
-def test_a_crash_and_a_foreign_error_are_reported_with_the_seed_and_the_damage(monkeypatch, read, said):
+@pytest.mark.parametrize(
+    ("read", "said"), [(crash, "ended by SIGSEGV"), (fail, "IndexError: in out")]
+)
+def test_a_crash_and_a_foreign_error_are_reported_with_the_seed_and_the_damage(
+    monkeypatch, read, said
+):
     monkeypatch.setattr(mutated_runs, "KINDS", {"leader": mutated_runs.KINDS["leader"]})
     monkeypatch.setattr(mutated_runs, "ENDINGS", ())
     is_first = iter([True])
@@ -137,4 +148,6 @@ def test_a_crash_and_a_foreign_error_are_reported_with_the_seed_and_the_damage(m
 
 
 def test_a_child_that_computes_for_ever_is_ended():
-    assert forked.fault_of(lambda _: wait_for_ever(Path("out")), cpu_seconds=1) == "ended by SIGKILL\n"
+    assert (
+        forked.fault_of(lambda _: wait_for_ever(Path("out")), cpu_seconds=1) == "ended by SIGKILL\n"
+    )

@@ -1,9 +1,11 @@
 """Run a page of docs/guides in a temporary folder, and compare the output with the page.
 
-A block that begins with ```console holds commands, each behind `$ ` (a backslash continues it in the next line), and
-below each what it prints: warnings and errors first, then the answer. `...` stands for any text, also for whole lines.
-A command with nothing below it may print anything. It must succeed, unless the last line below it is `[exit 2]`.
-A block that begins with ```python holds doctests; all blocks of a page share one folder and one set of names.
+A block that begins with ```console holds commands, each behind `$ ` (a backslash continues it in
+the next line), and
+below each what it prints: warnings and errors first, then the answer. `...` stands for any text,
+also for whole lines. A command with nothing below it may print anything. It must succeed, unless
+the last line below it is `[exit 2]`. A block that begins with ```python holds doctests; all blocks
+of a page share one folder and one set of names.
 """
 
 from __future__ import annotations
@@ -78,16 +80,24 @@ def _commands(block: str, line: int) -> Iterator[Command]:
         *before, last = printed.splitlines() or [""]
         is_failing = _EXIT.fullmatch(last)
         code = int(is_failing[1]) if is_failing else 0
-        yield Command(line, found[0].rstrip("\n"), "\n".join(before) + "\n" if is_failing else printed, code)
+        yield Command(
+            line, found[0].rstrip("\n"), "\n".join(before) + "\n" if is_failing else printed, code
+        )
         line += part.count("\n")
 
 
 def _check_command(example: Command, where: str, programs: Programs, folder: Path) -> None:
     done = _run(example.command, programs, folder)
     printed = without_progress(done.stderr) + done.stdout
-    assert done.code == example.code, f"{where}: {example.command}\nends with {done.code}, printing\n{printed}"
-    if example.printed.strip() and not doctest.OutputChecker().check_output(example.printed, printed, _OPTIONS):
-        raise AssertionError(f"{where}: {example.command}\nshould print\n{example.printed}\nbut prints\n{printed}")
+    assert done.code == example.code, (
+        f"{where}: {example.command}\nends with {done.code}, printing\n{printed}"
+    )
+    if example.printed.strip() and not doctest.OutputChecker().check_output(
+        example.printed, printed, _OPTIONS
+    ):
+        raise AssertionError(
+            f"{where}: {example.command}\nshould print\n{example.printed}\nbut prints\n{printed}"
+        )
 
 
 def _run(command: str, programs: Programs, folder: Path) -> Finished:
@@ -109,7 +119,9 @@ def _run(command: str, programs: Programs, folder: Path) -> Finished:
 
 
 def _check_examples(example: Examples, where: str, names: dict[str, Any]) -> None:
-    test = doctest.DocTestParser().get_doctest(example.source, names, where, where, example.line - 1)
+    test = doctest.DocTestParser().get_doctest(
+        example.source, names, where, where, example.line - 1
+    )
     test.globs = names  # the parser made copies
     differences: list[str] = []
     doctest.DocTestRunner(optionflags=_OPTIONS).run(test, out=differences.append, clear_globs=False)

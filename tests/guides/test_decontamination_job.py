@@ -19,7 +19,10 @@ def corpus(tmp_path):
 
 
 def kept_ids(folder):
-    return [json.loads(line)["id"] for line in (folder / "kept/train.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)["id"]
+        for line in (folder / "kept/train.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def test_the_recipe_removes_copies_and_quotes_and_nothing_else(corpus, programs):
@@ -32,7 +35,9 @@ def test_the_recipe_removes_copies_and_quotes_and_nothing_else(corpus, programs)
     shares = {row["doc_id"]: row["containment_removed"] for row in removed}
     assert all(shares[name] < 0.2 for name in made.QUOTED)
     assert all(shares[name] == 1 for name in made.COPIED)
-    assert kept_ids(corpus / "clean") == [name for name in made.training() if name not in contaminated]
+    assert kept_ids(corpus / "clean") == [
+        name for name in made.training() if name not in contaminated
+    ]
     assert "30 documents: 24 kept, 6 removed (3 exact), 0 rejected.\n" in done.stdout
     assert "Removed because of --against: 6; the input was not compared with itself." in done.stdout
     assert "warning: 2 of 12 documents of --against have fewer than 5 words" in done.stderr
@@ -50,6 +55,9 @@ def test_without_only_against_similar_training_documents_are_removed_and_counted
     done = programs.run("dedup", "train.jsonl", "-o", "clean", *arguments, cwd=corpus)
     second = [name for _, name in made.NEAR_DUPLICATES]
     assert not set(second) & set(kept_ids(corpus / "clean"))
-    assert "Removed because of --against: 3; because of another document of the input: 2." in done.stdout
+    assert (
+        "Removed because of --against: 3; because of another document of the input: 2."
+        in done.stdout
+    )
     report = json.loads((corpus / "clean/report.json").read_text("utf-8"))
     assert (report["removed_against"], report["removed_within"], report["removed"]) == (3, 2, 5)

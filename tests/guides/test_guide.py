@@ -38,10 +38,16 @@ def test_a_page_is_read_in_order_with_its_lines():
 @pytest.mark.parametrize(
     "text",
     [
-        console("$ neardup dedup pages.jsonl -o out", "2 documents: 1 kept, 1 removed (1 exact)...", "..."),
+        console(
+            "$ neardup dedup pages.jsonl -o out",
+            "2 documents: 1 kept, 1 removed (1 exact)...",
+            "...",
+        ),
         console("$ neardup dedup pages.jsonl -o out", "$ ls out/kept | wc -l", "1"),
         console("$ neardup dedup 'pages.jsonl' -o out --json"),
-        console("$ neardup dedup pages.jsonl -o out --threshold 80", "error: ...", "...", "[exit 2]"),
+        console(
+            "$ neardup dedup pages.jsonl -o out --threshold 80", "error: ...", "...", "[exit 2]"
+        ),
         "```python\n>>> import pathlib\n>>> size = 2\n```\nand\n```python\n>>> size, pathlib.Path('a.txt').exists()\n"
         "(2, True)\n```\n",
     ],

@@ -33,12 +33,18 @@ def test_a_guide_does_what_it_shows(page, programs, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_guide_shows_what_its_commands_print(page):
-    commands = [example for example in read_page(page.read_text("utf-8")) if isinstance(example, Command)]
-    assert any(command.command.startswith("neardup ") and command.printed.strip() for command in commands)
+    commands = [
+        example for example in read_page(page.read_text("utf-8")) if isinstance(example, Command)
+    ]
+    assert any(
+        command.command.startswith("neardup ") and command.printed.strip() for command in commands
+    )
 
 
 def test_every_generated_corpus_belongs_to_a_guide():
-    assert sorted(path.stem for path in MADE.glob("*.py")) == sorted(page.stem.replace("-", "_") for page in PAGES)
+    assert sorted(path.stem for path in MADE.glob("*.py")) == sorted(
+        page.stem.replace("-", "_") for page in PAGES
+    )
 
 
 def test_the_index_names_every_guide_and_no_other():

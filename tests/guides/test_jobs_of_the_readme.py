@@ -16,7 +16,9 @@ from guides.made import daily_increments, decontaminate, plagiarism, records_wit
 from support import web_pages
 
 README = Path(__file__).parents[2] / "README.md"
-JOBS = dict(re.findall(r"^\| ([^|]+) \| `neardup ([^`]+)` \|", README.read_text("utf-8"), re.MULTILINE))
+JOBS = dict(
+    re.findall(r"^\| ([^|]+) \| `neardup ([^`]+)` \|", README.read_text("utf-8"), re.MULTILINE)
+)
 NUM_PAGES = 60
 
 
@@ -32,18 +34,28 @@ def pairs(path):
 def removed(folder):
     report = json.loads((folder / "report.json").read_text("utf-8"))
     table = pq.read_table(folder / "removed.parquet")
-    kept = sum(len(path.read_text("utf-8").splitlines()) for path in (folder / "kept").rglob("*.jsonl"))
+    kept = sum(
+        len(path.read_text("utf-8").splitlines()) for path in (folder / "kept").rglob("*.jsonl")
+    )
     assert (report["removed"], report["kept"], report["rejected"]) == (table.num_rows, kept, 0)
-    return dict(zip(table.column("doc_id").to_pylist(), table.column("kept_id").to_pylist(), strict=True)), report
+    return dict(
+        zip(table.column("doc_id").to_pylist(), table.column("kept_id").to_pylist(), strict=True)
+    ), report
 
 
 def clean_a_crawl(folder, run):
     """The articles of a crawl on some templates; the mirrors of ten of them are on another template."""
     pages, mirrors = web_pages.crawl()
     chosen = {url for pair in list(mirrors.items())[:10] for url in pair}
-    rows = [{"url": url, "text": page} for at, (url, page) in enumerate(pages) if at < NUM_PAGES or url in chosen]
+    rows = [
+        {"url": url, "text": page}
+        for at, (url, page) in enumerate(pages)
+        if at < NUM_PAGES or url in chosen
+    ]
     (folder / "crawl").mkdir()
-    (folder / "crawl/pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (folder / "crawl/pages.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
+    )
     run()
     gone, _ = removed(folder / "clean")
     urls = {row["url"] for row in rows}
@@ -64,7 +76,10 @@ def add_a_day(folder, run):
     run("dedup", "monday.jsonl", "-o", "days/29")
     run()
     gone, report = removed(folder / "days/30")
-    assert (gone, report["removed_against"]) == ({"tuesday-5": "monday-1", "tuesday-6": "monday-2"}, 2)
+    assert (gone, report["removed_against"]) == (
+        {"tuesday-5": "monday-1", "tuesday-6": "monday-2"},
+        2,
+    )
 
 
 def find_copied_work(folder, run):
@@ -84,14 +99,18 @@ def match_records(folder, run):
 
 def match_customers(folder, run):
     baskets = {"a": "tea milk jam", "b": "jam tea milk bread", "c": "nails paint"}
-    (folder / "baskets.csv").write_text("id,products\n" + "".join(f"{id_},{own}\n" for id_, own in baskets.items()))
+    (folder / "baskets.csv").write_text(
+        "id,products\n" + "".join(f"{id_},{own}\n" for id_, own in baskets.items())
+    )
     run()
     assert pairs(folder / "similar.csv") == {("a", "b")}
 
 
 def find_images(folder, run):
     features = [[1.0, 2.0, 2.0], [9.0, 0.0, 1.0], [1.0, 2.0, 2.1]]
-    pq.write_table(pa.table({"id": ["x", "y", "z"], "embedding": features}), folder / "images.parquet")
+    pq.write_table(
+        pa.table({"id": ["x", "y", "z"], "embedding": features}), folder / "images.parquet"
+    )
     run()
     assert pairs(folder / "similar.csv") == {("x", "z")}
 

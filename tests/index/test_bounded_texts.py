@@ -7,7 +7,9 @@ import pytest
 from neardup import Index
 from neardup.index import bulk, repair
 
-TEXTS = {f"d{number}": f"text {number} of some words, all of about one length" for number in range(9)}
+TEXTS = {
+    f"d{number}": f"text {number} of some words, all of about one length" for number in range(9)
+}
 SETTINGS = {"store": "text", "size": 1, "num_perm": 64, "threshold": 0.5}
 
 

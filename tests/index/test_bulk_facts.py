@@ -40,7 +40,9 @@ def index(tmp_path):
 
 def stored(index):
     """Payload and time of every document."""
-    return {name: (found.payload, found.expires) for name, found in index.get_many(index.ids()).items()}
+    return {
+        name: (found.payload, found.expires) for name, found in index.get_many(index.ids()).items()
+    }
 
 
 EVERY = {"a": (PAYLOADS[0], SECONDS), "b": (None, None), "c": (PAYLOADS[2], SECONDS + 1)}
@@ -60,7 +62,9 @@ def as_arrow(folder):  # noqa: ARG001
 
 def as_map_column(folder):  # noqa: ARG001
     only = [{"lang": "de"}, None, {"site": "x"}]
-    maps = pa.array([payload and list(payload.items()) for payload in only], pa.map_(pa.string(), pa.string()))
+    maps = pa.array(
+        [payload and list(payload.items()) for payload in only], pa.map_(pa.string(), pa.string())
+    )
     return TABLE.set_column(2, "payload", maps)
 
 
@@ -125,7 +129,11 @@ def test_every_insert_of_many_stores_them(index, insert):
 
 def test_a_column_of_maps_is_a_payload(index, tmp_path):
     index.insert_many(as_map_column(tmp_path))
-    assert [payload for payload, _ in stored(index).values()] == [{"lang": "de"}, None, {"site": "x"}]
+    assert [payload for payload, _ in stored(index).values()] == [
+        {"lang": "de"},
+        None,
+        {"site": "x"},
+    ]
 
 
 @pytest.mark.parametrize("source", [as_rows, as_arrow, as_json_lines, as_parquet, as_csv])
@@ -133,7 +141,10 @@ def test_other_columns_can_be_named_and_an_empty_name_stores_none(index, tmp_pat
     index.insert_many(source(tmp_path), payload="", expires="")
     assert set(stored(index).values()) == {(None, None)}
     index.remove(index.ids())
-    renamed = [{"id": row["id"], "text": row["text"], "meta": row["payload"], "until": row["expires"]} for row in ROWS]
+    renamed = [
+        {"id": row["id"], "text": row["text"], "meta": row["payload"], "until": row["expires"]}
+        for row in ROWS
+    ]
     index.insert_many(renamed)
     assert set(stored(index).values()) == {(None, None)}
     index.remove(index.ids())
@@ -142,7 +153,9 @@ def test_other_columns_can_be_named_and_an_empty_name_stores_none(index, tmp_pat
 
 
 def test_a_dotted_name_leads_into_an_object(index, tmp_path):
-    nested = [{"id": row["id"], "text": row["text"], "page": {"meta": row["payload"]}} for row in ROWS]
+    nested = [
+        {"id": row["id"], "text": row["text"], "page": {"meta": row["payload"]}} for row in ROWS
+    ]
     (tmp_path / "nested.jsonl").write_text("".join(json.dumps(row) + "\n" for row in nested))
     for source in (nested, tmp_path / "nested.jsonl"):
         index.insert_many(source, payload="page.meta")
@@ -152,14 +165,18 @@ def test_a_dotted_name_leads_into_an_object(index, tmp_path):
 
 @pytest.mark.parametrize("source", [as_rows, as_arrow, as_json_lines, as_parquet, as_csv])
 def test_a_named_column_that_no_row_has_is_an_error_and_stores_nothing(index, tmp_path, source):
-    with pytest.raises(DataError, match="`payload` names 'meta', a column that no row of the source has"):
+    with pytest.raises(
+        DataError, match="`payload` names 'meta', a column that no row of the source has"
+    ):
         index.insert_many(source(tmp_path), payload="meta")
     assert len(index) == 0
 
 
 @pytest.mark.parametrize("insert", INSERTS)
 @pytest.mark.parametrize(
-    "source", [dict(zip("abc", TEXTS, strict=True)), [*zip("abc", TEXTS, strict=True)]], ids=["dict", "pairs"]
+    "source",
+    [dict(zip("abc", TEXTS, strict=True)), [*zip("abc", TEXTS, strict=True)]],
+    ids=["dict", "pairs"],
 )
 def test_sequences_are_parallel_to_the_documents(index, insert, source):
     getattr(index, insert)(source, payload=PAYLOADS, expires=[LATER, None, SECONDS + 1])
@@ -182,7 +199,15 @@ def test_a_sequence_replaces_the_column(index):
         ["2100-01-31T12:00", None, "2100-01-31T12:00:01"],
         [str(LOCAL), None, str(LOCAL + 1)],
     ],
-    ids=["floats", "datetime64", "list of datetime64", "pandas", "arrow", "texts", "texts of seconds"],
+    ids=[
+        "floats",
+        "datetime64",
+        "list of datetime64",
+        "pandas",
+        "arrow",
+        "texts",
+        "texts of seconds",
+    ],
 )
 def test_times_of_any_kind_are_read(index, times):
     index.insert_many(dict(zip("abc", TEXTS, strict=True)), expires=times)
@@ -191,7 +216,10 @@ def test_times_of_any_kind_are_read(index, times):
 
 def test_a_date_and_eight_digits_are_the_start_of_a_day(index):
     day = dt.datetime(2100, 1, 31).timestamp()  # local, as for `insert`
-    index.insert_many(dict(zip("abc", TEXTS, strict=True)), expires=[dt.date(2100, 1, 31), "21000131", "2100-01-31"])
+    index.insert_many(
+        dict(zip("abc", TEXTS, strict=True)),
+        expires=[dt.date(2100, 1, 31), "21000131", "2100-01-31"],
+    )
     assert [expires for _, expires in stored(index).values()] == [day] * 3
 
 
@@ -199,7 +227,8 @@ def test_a_date_and_eight_digits_are_the_start_of_a_day(index):
 def test_payloads_of_different_types_keep_their_own_keys(index, tmp_path, source):
     mixed = [{"n": 1}, {"n": "one"}, {"n": [True, None]}]
     rows = [
-        {"id": row["id"], "text": row["text"], "payload": payload} for row, payload in zip(ROWS, mixed, strict=True)
+        {"id": row["id"], "text": row["text"], "payload": payload}
+        for row, payload in zip(ROWS, mixed, strict=True)
     ]
     if source is as_json_lines:
         (tmp_path / "mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -210,7 +239,9 @@ def test_payloads_of_different_types_keep_their_own_keys(index, tmp_path, source
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
 @pytest.mark.parametrize("is_vector", [False, True])
-def test_payloads_stay_with_their_documents_when_rows_between_are_rejected(tmp_path, ending, is_vector):
+def test_payloads_stay_with_their_documents_when_rows_between_are_rejected(
+    tmp_path, ending, is_vector
+):
     contents = [[0.5, 1.0], None, [1.0, 0.25]] if is_vector else [TEXTS[0], None, TEXTS[2]]
     name = "vector" if is_vector else "text"
     rows = [
@@ -223,7 +254,9 @@ def test_payloads_stay_with_their_documents_when_rows_between_are_rejected(tmp_p
     elif ending == "jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        pd.DataFrame(rows).assign(**{name: [json.dumps(contents[0]), "x y" * is_vector, contents[2]]}).to_csv(path)
+        pd.DataFrame(rows).assign(
+            **{name: [json.dumps(contents[0]), "x y" * is_vector, contents[2]]}
+        ).to_csv(path)
     settings = {"measure": "cosine", "dimension": 2} if is_vector else {}
     with Index.create(tmp_path / "index", **settings) as index:
         result = index.insert_many(path)
@@ -254,17 +287,26 @@ def test_a_row_with_a_wrong_payload_or_time_is_rejected_with_its_reason(index, t
     for source, places in ((rows, "row {}"), (tmp_path / "rows.jsonl", "rows.jsonl:{}")):
         result = getattr(index, insert)(source)
         first = 1 if source is rows else 2
-        assert [place for place, _ in result.rejected] == [places.format(row) for row in range(first, first + 5)]
-        assert all(found.startswith(reason) for (_, found), reason in zip(result.rejected, reasons, strict=True))
+        assert [place for place, _ in result.rejected] == [
+            places.format(row) for row in range(first, first + 5)
+        ]
+        assert all(
+            found.startswith(reason)
+            for (_, found), reason in zip(result.rejected, reasons, strict=True)
+        )
         assert stored(index) == {"good": ({"n": 1}, None)}
         index.remove("good")
 
 
 def test_strict_makes_a_wrong_payload_an_error_that_stores_nothing(index, tmp_path):
-    (tmp_path / "rows.jsonl").write_text(json.dumps(ROWS[0]) + '\n{"id": "b", "text": "b", "payload": 7}\n')
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps(ROWS[0]) + '\n{"id": "b", "text": "b", "payload": 7}\n'
+    )
     rows = [ROWS[0], {"id": "b", "text": "b", "payload": 7}]
     for source, place in ((tmp_path / "rows.jsonl", "rows.jsonl:2"), (rows, "row 1")):
-        with pytest.raises(DataError, match=f"{place} cannot be used: the payload is not a JSON object: 7"):
+        with pytest.raises(
+            DataError, match=f"{place} cannot be used: the payload is not a JSON object: 7"
+        ):
             index.insert_many(source, config=neardup.Config(strict=True))
         assert len(index) == 0
 
@@ -272,9 +314,15 @@ def test_strict_makes_a_wrong_payload_an_error_that_stores_nothing(index, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"payload": {"lang": "de"}}, "`payload` must be the name of a column, or a list with one value per document"),
+        (
+            {"payload": {"lang": "de"}},
+            "`payload` must be the name of a column, or a list with one value per document",
+        ),
         ({"expires": 4e9}, "`expires` must be the name of a column, or a list"),
-        ({"payload": PAYLOADS[:2]}, "`payload` must have one value per document, got 2 for 3 documents"),
+        (
+            {"payload": PAYLOADS[:2]},
+            "`payload` must have one value per document, got 2 for 3 documents",
+        ),
     ],
 )
 def test_arguments_that_fit_no_source_are_errors(index, arguments, message):
@@ -306,7 +354,10 @@ def test_insert_new_many_does_not_match_documents_that_have_expired(index):
 
 
 def test_an_exported_index_can_be_inserted_again(tmp_path):
-    with Index.create(tmp_path / "a", store="text") as first, Index.create(tmp_path / "b", store="text") as second:
+    with (
+        Index.create(tmp_path / "a", store="text") as first,
+        Index.create(tmp_path / "b", store="text") as second,
+    ):
         first.insert_many(ROWS)
         for name in ("all.parquet", "all.jsonl", "all.csv"):
             first.export(tmp_path / name)
@@ -316,7 +367,14 @@ def test_an_exported_index_can_be_inserted_again(tmp_path):
 
 
 def test_an_update_of_the_index_stores_the_kept_documents_without_payloads(tmp_path):
-    rows = [*ROWS, {"id": "odd", "text": "a text about the price of rice in the south", "payload": "no object"}]
+    rows = [
+        *ROWS,
+        {
+            "id": "odd",
+            "text": "a text about the price of rice in the south",
+            "payload": "no object",
+        },
+    ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Index.create(tmp_path / "pages.index").close()
     from neardup.jobs.against_index import _insert

@@ -18,7 +18,9 @@ from support.index_texts import texts
 def test_a_second_writer_gets_an_error_that_names_the_first(tmp_path):
     with Index.create(tmp_path / "i") as index:
         index.insert("a", "some text")
-        with pytest.raises(NearDupError, match=rf"another process is writing .*\(process {os.getpid()}\)"):
+        with pytest.raises(
+            NearDupError, match=rf"another process is writing .*\(process {os.getpid()}\)"
+        ):
             Index.open(tmp_path / "i", timeout=0.05)
         with Index.open(tmp_path / "i", read_only=True) as reader:
             assert "a" in reader
@@ -39,7 +41,10 @@ def test_readers_see_whole_batches_while_segments_are_written_and_merged(tmp_pat
     wrong, stop = [], threading.Event()
     with Index.create(tmp_path / "i", durability="fast") as index:
         index.insert_many({f"0/{at}": text for at in range(size)})
-        readers = [Index.open(tmp_path / "i", read_only=True), Index.open(tmp_path / "i", read_only=True)]
+        readers = [
+            Index.open(tmp_path / "i", read_only=True),
+            Index.open(tmp_path / "i", read_only=True),
+        ]
 
         def read(reader):
             seen = 0
@@ -49,7 +54,10 @@ def test_readers_see_whole_batches_while_segments_are_written_and_merged(tmp_pat
                     wrong.append(ids)
                 seen = len(ids)
 
-        threads = [threading.Thread(target=read, args=(reader,)) for reader in (*readers, readers[0], index)]
+        threads = [
+            threading.Thread(target=read, args=(reader,))
+            for reader in (*readers, readers[0], index)
+        ]
         for thread in threads:
             thread.start()
         for number in range(1, 25):
@@ -93,6 +101,9 @@ def test_another_process_finds_what_was_inserted(tmp_path):
         index.insert_many(documents)
         index.remove("2-4")
         finished = subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, text=True, check=True
+            [sys.executable, "-c", program, str(tmp_path / "i")],
+            capture_output=True,
+            text=True,
+            check=True,
         )
     assert finished.stdout.split("\n")[:-1] == [name for name in documents if name != "2-4"]

@@ -66,7 +66,9 @@ def after(held, step, name, removing):
 def kill_often(tmp_path, times):
     draw, path = random.Random(3), tmp_path / "index"
     with Index.create(path) as index:
-        index.insert_many({f"old/{number}": f"old text {number} with a few words" for number in range(30)})
+        index.insert_many(
+            {f"old/{number}": f"old text {number} with a few words" for number in range(30)}
+        )
         index.query("old text 3 with a few words")
         ids = set(index.ids())
     for seed in range(times):
@@ -77,7 +79,9 @@ def kill_often(tmp_path, times):
             assert set(held) in expected_ids(ids, said)
             assert index.check() == []
             ids = set(held)
-            own = [doc_id for doc_id in held if doc_id.count("/") == 1 and not doc_id.startswith("old")]
+            own = [
+                doc_id for doc_id in held if doc_id.count("/") == 1 and not doc_id.startswith("old")
+            ]
             for doc_id in own[-5:]:
                 text = f"{doc_id} alone with some words of its own"
                 found = [match.doc_id for match in index.query(text)]

@@ -26,7 +26,9 @@ def sound(tmp_path_factory):
         index.insert("d", TEXTS[3], expires=4e9)
         index.insert_new("alias", TEXTS[0], on_duplicate="link")
         index.remove("gone")
-    with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(path / "index.sqlite", isolation_level=None)
+    ) as connection:
         # Pages of 512 bytes instead of 4,096: the same tables in a fifth of the bytes.
         for statement in ("journal_mode = DELETE", "page_size = 512"):
             connection.execute(f"PRAGMA {statement}")
@@ -57,7 +59,9 @@ def flip(path, expected, file, place):
         try:
             with Index.open(path, read_only=True) as index:
                 found, damage = answers(index), index.check()
-            assert damage or found == expected, f"byte {place} of {file.name} changed the answer, and nobody noticed"
+            assert damage or found == expected, (
+                f"byte {place} of {file.name} changed the answer, and nobody noticed"
+            )
         except NearDupError:
             pass
         finally:
@@ -113,7 +117,9 @@ def test_a_missing_segment_is_reported(sound, tmp_path):
 def test_a_missing_text_is_reported(sound, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
-    with contextlib.closing(sqlite3.connect(copy / "index.sqlite", isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(copy / "index.sqlite", isolation_level=None)
+    ) as connection:
         connection.execute("DELETE FROM texts WHERE number = (SELECT MIN(number) FROM texts)")
     with Index.open(copy, read_only=True) as index:
         with pytest.raises(NearDupError, match="damaged: the text of document number 1 is missing"):
@@ -133,7 +139,9 @@ def test_a_changed_definition_of_a_table_is_reported(sound, tmp_path):
 def test_a_list_of_segments_that_cannot_be_read_is_reported(sound, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(sound[0], copy)
-    with contextlib.closing(sqlite3.connect(copy / "index.sqlite", isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(copy / "index.sqlite", isolation_level=None)
+    ) as connection:
         connection.execute("UPDATE runs SET name = x'00'")
     with Index.open(copy, read_only=True) as index:
         with pytest.raises(NearDupError, match=r"damaged: b'.x00' is not the name of a segment"):

@@ -12,7 +12,9 @@ from support.index_texts import texts
 DRAW = np.random.default_rng(4)
 CENTRES = DRAW.standard_normal((12, 16))
 VECTORS = CENTRES[DRAW.integers(12, size=90)] + 0.05 * DRAW.standard_normal((90, 16))
-BITS = (np.repeat(DRAW.integers(0, 2, (9, 128)), 10, axis=0) ^ (DRAW.random((90, 128)) < 0.02)).astype(np.uint8)
+BITS = (
+    np.repeat(DRAW.integers(0, 2, (9, 128)), 10, axis=0) ^ (DRAW.random((90, 128)) < 0.02)
+).astype(np.uint8)
 BAGS = [
     {f"item{item}": float(weight) for item, weight in zip(row, DRAW.integers(1, 9, 8), strict=True)}
     for row in np.repeat(DRAW.integers(0, 60, (9, 8)), 10, axis=0)
@@ -32,7 +34,10 @@ CASES = {
     "cosine": (VECTORS, {"measure": "cosine", "dimension": 16, "threshold": 0.95}),
     "euclidean": (VECTORS, {"measure": "euclidean", "dimension": 16, "distance": 0.4}),
     "hamming": (BITS, {"measure": "hamming", "dimension": 128, "distance": 8}),
-    "packed": (np.packbits(BITS, axis=1), {"measure": "hamming", "dimension": 128, "threshold": 0.9, "packed": True}),
+    "packed": (
+        np.packbits(BITS, axis=1),
+        {"measure": "hamming", "dimension": 128, "threshold": 0.9, "packed": True},
+    ),
 }
 
 

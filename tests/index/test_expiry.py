@@ -36,7 +36,9 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def index(tmp_path, clock):  # noqa: ARG001 - the index lives by this clock
-    with Index.create(tmp_path / "pages.index", store="text", containment=True, durability="fast") as made:
+    with Index.create(
+        tmp_path / "pages.index", store="text", containment=True, durability="fast"
+    ) as made:
         yield made
 
 
@@ -97,7 +99,9 @@ def test_an_expired_document_cannot_be_replaced_removed_or_matched(expired):
 
 
 @pytest.mark.parametrize("name", ["old", "old alias"])
-@pytest.mark.parametrize("how", ["insert", "insert_many", "insert_new", "insert_new_many", "link", "merge"])
+@pytest.mark.parametrize(
+    "how", ["insert", "insert_many", "insert_new", "insert_new_many", "link", "merge"]
+)
 def test_the_id_and_the_aliases_of_an_expired_document_are_free(expired, tmp_path, how, name):
     new = "some words about the weather of the coming week in the north of the country"
     if how == "insert":
@@ -119,7 +123,9 @@ def test_the_id_and_the_aliases_of_an_expired_document_are_free(expired, tmp_pat
     assert expired.check() == []
 
 
-def test_names_of_expired_documents_are_free_when_more_expired_than_one_change_sweeps(index, clock, monkeypatch):
+def test_names_of_expired_documents_are_free_when_more_expired_than_one_change_sweeps(
+    index, clock, monkeypatch
+):
     monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 0)
     documents = texts(40, seed=41)
     for name, text in documents.items():
@@ -131,7 +137,9 @@ def test_names_of_expired_documents_are_free_when_more_expired_than_one_change_s
     assert stored_rows(index)["documents"] >= 30
 
 
-def test_expired_documents_go_by_themselves_a_bounded_number_with_each_change(index, clock, monkeypatch):
+def test_expired_documents_go_by_themselves_a_bounded_number_with_each_change(
+    index, clock, monkeypatch
+):
     monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 8)
     for name, text in texts(30, seed=42).items():
         index.insert(name, text, expires=NOW + 10)
@@ -166,7 +174,9 @@ def test_a_change_that_only_counts_a_match_or_removes_sweeps_too(index, clock, m
     assert stored_rows(index)["documents"] == 1
 
 
-def test_neither_an_insert_nor_a_count_loads_the_rows_of_expired_documents(index, clock, monkeypatch):
+def test_neither_an_insert_nor_a_count_loads_the_rows_of_expired_documents(
+    index, clock, monkeypatch
+):
     for name, text in texts(200, seed=45).items():
         index.insert(name, text, expires=NOW + 10)
     clock.now = NOW + 20

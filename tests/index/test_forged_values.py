@@ -77,14 +77,20 @@ def test_a_fresh_sketch_of_another_size_names_its_document(path, size):
         (sketch,) = connection.execute("SELECT sketch FROM fresh").fetchone()
         forged_sketch = size.to_bytes(8, "little", signed=True) + sketch[8:]
         connection.execute("UPDATE fresh SET sketch = ?", (forged_sketch,))
-    with Index.open(path, read_only=True) as index, pytest.raises(DataError, match="document number 5, which is not"):
+    with (
+        Index.open(path, read_only=True) as index,
+        pytest.raises(DataError, match="document number 5, which is not"),
+    ):
         index.query(TEXTS[4])
 
 
 def test_a_document_with_an_impossible_number_is_named(path):
     with forged(path, "documents") as connection:
         connection.execute("UPDATE documents SET number = -3 WHERE doc_id = 'd0'")
-    with Index.open(path, read_only=True) as index, pytest.raises(DataError, match="document number -3"):
+    with (
+        Index.open(path, read_only=True) as index,
+        pytest.raises(DataError, match="document number -3"),
+    ):
         list(index.ids())
 
 
@@ -92,7 +98,9 @@ def test_sizes_that_do_not_match_the_sets_of_a_run_are_damage(path):
     forge_section(path, "sizes", [8, 8, 8, 8])
     with Index.open(path) as index:
         for ask in (lambda: index.query(TEXTS[1]), index.compact):
-            with pytest.raises(DataError, match=rf"the sizes in \S*{RUN_FILE} do not match its sets"):
+            with pytest.raises(
+                DataError, match=rf"the sizes in \S*{RUN_FILE} do not match its sets"
+            ):
                 ask()
         assert [what for what in index.check() if "do not match its sets" in what]
         assert index.repair().restored == 4  # from their texts
@@ -135,10 +143,14 @@ def test_sets_that_overlap_need_no_more_memory_than_the_file_has_bytes(path):
         ("cosine", "norms", [np.inf], "the length of a vector in"),
     ],
 )
-def test_weights_and_lengths_of_vectors_that_are_not_above_0_are_damage(tmp_path, measure, section, value, said):
+def test_weights_and_lengths_of_vectors_that_are_not_above_0_are_damage(
+    tmp_path, measure, section, value, said
+):
     is_cosine = measure == "cosine"
     settings = {"dimension": 4} if is_cosine else {}
-    contents = [np.arange(1.0, 5.0), np.ones(4)] if is_cosine else [{"a": 1.0, "b": 2.0}, {"c": 1.0}]
+    contents = (
+        [np.arange(1.0, 5.0), np.ones(4)] if is_cosine else [{"a": 1.0, "b": 2.0}, {"c": 1.0}]
+    )
     path = tmp_path / "index"
     with Index.create(path, measure=measure, threshold=0.5, **settings) as index:
         index.insert_many(np.array(contents) if is_cosine else contents, ids=["a", "b"])
@@ -189,11 +201,15 @@ def test_a_link_or_a_pipe_beside_the_sqlite_file_is_refused(path, tmp_path, endi
 
 def test_settings_that_cannot_be_used_name_the_file(path):
     with forged(path, "meta") as connection:
-        (settings,) = connection.execute("SELECT value FROM meta WHERE name = 'settings'").fetchone()
+        (settings,) = connection.execute(
+            "SELECT value FROM meta WHERE name = 'settings'"
+        ).fetchone()
         changed = settings.replace('"jaccard"', '"nothing"')
         assert changed != settings
         connection.execute("UPDATE meta SET value = ? WHERE name = 'settings'", (changed,))
-    with pytest.raises(DataError, match=r"the settings in \S*index\.sqlite cannot be used") as raised:
+    with pytest.raises(
+        DataError, match=r"the settings in \S*index\.sqlite cannot be used"
+    ) as raised:
         Index.open(path)
     assert str(raised.value).count("hint:") == 1
 
@@ -201,9 +217,13 @@ def test_settings_that_cannot_be_used_name_the_file(path):
 @pytest.mark.parametrize(("store", "measure"), [("shingles", "hamming"), ("signature", "jaccard")])
 def test_settings_that_no_index_can_have_together_are_damage(tmp_path, store, measure):
     path = tmp_path / "index"
-    Index.create(path, store=store, measure=measure, dimension=64 if measure == "hamming" else None).close()
+    Index.create(
+        path, store=store, measure=measure, dimension=64 if measure == "hamming" else None
+    ).close()
     with forged(path, "meta") as connection:
-        (settings,) = connection.execute("SELECT value FROM meta WHERE name = 'settings'").fetchone()
+        (settings,) = connection.execute(
+            "SELECT value FROM meta WHERE name = 'settings'"
+        ).fetchone()
         changed = settings.replace('"containment": false', '"containment": true')
         assert changed != settings
         connection.execute("UPDATE meta SET value = ? WHERE name = 'settings'", (changed,))
@@ -217,14 +237,20 @@ def test_an_alias_that_is_no_text_names_its_document(path, tmp_path):
     with forged(path, "names") as connection:
         connection.execute("UPDATE names SET doc_id = x'0001' WHERE is_alias")
     with Index.open(path, read_only=True) as index:
-        for ask in (index.aliases, lambda: index.get("d0"), lambda: index.export(tmp_path / "export.csv")):
+        for ask in (
+            index.aliases,
+            lambda: index.get("d0"),
+            lambda: index.export(tmp_path / "export.csv"),
+        ):
             with pytest.raises(DataError, match=r"document number 1 has the alias b'.x00.x01'"):
                 ask()
         assert index.check() == ["1 ids without a document"]
 
 
 def test_an_index_whose_sqlite_file_is_in_another_mode_can_be_written_beside_readers(path):
-    with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(path / "index.sqlite", isolation_level=None)
+    ) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
     with Index.open(path) as index:
         reader = sqlite3.connect(path / "index.sqlite", isolation_level=None)

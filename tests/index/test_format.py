@@ -39,14 +39,20 @@ def test_a_segment_matches_the_golden_file(tmp_path):
     assert (tmp_path / "a.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
     segment = Segment(GOLDEN / "three.run", SETTINGS.layout)
     assert segment.check() is None
-    assert segment.take(np.array([0, 1, 2])).items.shingles.tolist() == sketches().items.shingles.tolist()
+    assert (
+        segment.take(np.array([0, 1, 2])).items.shingles.tolist()
+        == sketches().items.shingles.tolist()
+    )
 
 
 def test_a_segment_of_version_1_is_read_and_merged_into_one_of_version_2(tmp_path):
     old = Segment(GOLDEN / "three-1.run", SETTINGS.layout)
     assert old.check() is None
     assert "bitmaps" not in old.arrays
-    assert [array.tolist() for array in CandidateSearch(old, sketches(), 0.1, 0).find()] == [[0, 1], [0, 1]]
+    assert [array.tolist() for array in CandidateSearch(old, sketches(), 0.1, 0).find()] == [
+        [0, 1],
+        [0, 1],
+    ]
     merge_segments(tmp_path / "new.run", [old], [np.ones(3, np.bool_)], SETTINGS.layout)
     assert (tmp_path / "new.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
 
@@ -58,9 +64,14 @@ def test_an_unflushed_sketch_matches_the_golden_file():
 
 
 def test_the_page_shows_the_golden_file():
-    data, segment = (GOLDEN / "three.run").read_bytes(), Segment(GOLDEN / "three.run", SETTINGS.layout)
+    data, segment = (
+        (GOLDEN / "three.run").read_bytes(),
+        Segment(GOLDEN / "three.run", SETTINGS.layout),
+    )
     answers = PAGE.partition("## Test vectors")[2]
-    assert re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()
+    assert (
+        re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()
+    )
     assert re.search(r"bytes 4080 to 4095 +([0-9a-f]+)\n", answers)[1] == data[4080:4096].hex()
     for name in ("sizes", "shingles", "bitmaps", "keys", "docs", "directory"):
         shown = re.search(rf"^    {name} +((?:[0-9]+\s+)+)", answers, re.MULTILINE)[1].split()
@@ -99,7 +110,9 @@ def with_header(data, offset, packed):
     ],
 )
 def test_a_header_with_wrong_values_is_an_error(tmp_path, offset, packed, message):
-    (tmp_path / "a.run").write_bytes(with_header((GOLDEN / "three.run").read_bytes(), offset, packed))
+    (tmp_path / "a.run").write_bytes(
+        with_header((GOLDEN / "three.run").read_bytes(), offset, packed)
+    )
     with pytest.raises(DataError, match=message):
         Segment(tmp_path / "a.run", SETTINGS.layout)
 

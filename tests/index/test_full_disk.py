@@ -82,7 +82,11 @@ def test_a_snapshot_that_does_not_fit_leaves_nothing(index, monkeypatch):
     for part in ("_copy", "_link_or_copy"):
         target = folder_store.FolderStore if part == "_copy" else folder_store
         with monkeypatch.context() as patch:
-            patch.setattr(target, part, lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+            patch.setattr(
+                target,
+                part,
+                lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")),
+            )
             with pytest.raises(DataError, match="the disk of the index"):
                 index.snapshot(index.path.with_name("copy"))
         assert [path.name for path in index.path.parent.iterdir()] == ["i"]

@@ -116,7 +116,9 @@ def test_replace_stores_another_text_under_the_id(index):
     ],
 )
 def test_insert_new_handles_a_duplicate_as_requested(index, on_duplicate, ids, names):
-    assert index.insert_new("first", TEXT, on_duplicate=on_duplicate) == Inserted(is_new=True, match=None)
+    assert index.insert_new("first", TEXT, on_duplicate=on_duplicate) == Inserted(
+        is_new=True, match=None
+    )
     answer = index.insert_new("second", NEAR, on_duplicate=on_duplicate)
     assert (answer.is_new, answer.match.doc_id) == (False, "first")
     assert answer.match.similarity == neardup.compare(TEXT, NEAR).jaccard
@@ -155,11 +157,19 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
     documents = texts(60, seed=5)
     with Index.create(tmp_path / "one") as one, Index.create(tmp_path / "many") as many:
         for made in (one, many):
-            made.insert_many(texts(30, seed=6) | {f"old {name}": text for name, text in list(documents.items())[:9]})
-        one_by_one = [one.insert_new(name, text, on_duplicate=on_duplicate) for name, text in documents.items()]
+            made.insert_many(
+                texts(30, seed=6)
+                | {f"old {name}": text for name, text in list(documents.items())[:9]}
+            )
+        one_by_one = [
+            one.insert_new(name, text, on_duplicate=on_duplicate)
+            for name, text in documents.items()
+        ]
         table = many.insert_new_many(documents, on_duplicate=on_duplicate).rows
         assert table.column("is_new").to_pylist() == [answer.is_new for answer in one_by_one]
-        assert table.column("match_id").to_pylist() == [answer.match and answer.match.doc_id for answer in one_by_one]
+        assert table.column("match_id").to_pylist() == [
+            answer.match and answer.match.doc_id for answer in one_by_one
+        ]
         assert list(one.ids()) == list(many.ids())
         assert one.query_many(documents).equals(many.query_many(documents))
         assert any(not answer.is_new for answer in one_by_one)
@@ -167,15 +177,22 @@ def test_insert_new_many_equals_insert_new_in_a_loop(tmp_path, on_duplicate):
 
 def test_where_and_since_are_applied_before_k(index):
     for number in range(30):
-        index.insert(f"{number}", TEXT, payload={"lang": "de" if number % 10 == 9 else "en", "day": number})
+        index.insert(
+            f"{number}", TEXT, payload={"lang": "de" if number % 10 == 9 else "en", "day": number}
+        )
     assert ids_of(index.query(TEXT, k=2, where={"lang": "de"})) == ["9", "19"]
-    assert ids_of(index.query(TEXT, where={"lang": ["de", "fr"], "day": {"gte": 19}})) == ["19", "29"]
+    assert ids_of(index.query(TEXT, where={"lang": ["de", "fr"], "day": {"gte": 19}})) == [
+        "19",
+        "29",
+    ]
     assert ids_of(index.query(TEXT, where={"day": {"gt": 3, "lt": 6}})) == ["4", "5"]
     assert index.query(TEXT, where={"missing": 1}) == []
     assert index.query(TEXT, where={"lang": {"lt": 4}}) == []
     middle = index.get("20").inserted
     assert ids_of(index.query(TEXT, since=middle)) == [f"{number}" for number in range(21, 30)]
-    assert ids_of(index.query(TEXT, k=1, since=dt.datetime.fromtimestamp(middle + 1e-5, tz=dt.UTC))) == ["21"]
+    assert ids_of(
+        index.query(TEXT, k=1, since=dt.datetime.fromtimestamp(middle + 1e-5, tz=dt.UTC))
+    ) == ["21"]
     with pytest.raises(ConfigError, match="`where` has the unknown operator 'above' for 'day'"):
         index.query(TEXT, where={"day": {"above": 3}})
 
@@ -183,7 +200,12 @@ def test_where_and_since_are_applied_before_k(index):
 def test_expired_documents_are_absent_and_their_ids_are_free(index):
     index.insert("old", TEXT, expires=time.time() - 1)
     index.insert("new", NEAR, expires=dt.datetime.now(dt.UTC) + dt.timedelta(hours=1))
-    assert (ids_of(index.query(TEXT)), len(index), "old" in index, list(index.ids())) == (["new"], 1, False, ["new"])
+    assert (ids_of(index.query(TEXT)), len(index), "old" in index, list(index.ids())) == (
+        ["new"],
+        1,
+        False,
+        ["new"],
+    )
     assert index.insert_new("other", OTHER).is_new
     index.insert("old", TEXT)
     assert ids_of(index.query(TEXT)) == ["old", "new"]
@@ -266,7 +288,10 @@ def test_opening_with_other_settings_is_an_error_that_names_both(tmp_path):
         ({"group_column": "site"}, "`group_column` does not apply to an index"),
         ({"store": "tape"}, "`store` must be one of"),
         ({"durability": "none"}, "`durability` must be one of"),
-        ({"store": "signature", "measure": "hamming", "dimension": 64}, "cannot estimate the similarity"),
+        (
+            {"store": "signature", "measure": "hamming", "dimension": 64},
+            "cannot estimate the similarity",
+        ),
     ],
 )
 def test_settings_that_an_index_does_not_support_are_errors(tmp_path, settings, message):
@@ -350,7 +375,9 @@ def test_export_writes_every_document(tmp_path, ending):
 
 
 def test_insert_many_reads_files_and_finished_runs(tmp_path):
-    (tmp_path / "pages.jsonl").write_text(f'{{"id": "a", "text": "{TEXT}"}}\n{{"text": "{OTHER}"}}\n{{"id": "x"}}\n')
+    (tmp_path / "pages.jsonl").write_text(
+        f'{{"id": "a", "text": "{TEXT}"}}\n{{"text": "{OTHER}"}}\n{{"id": "x"}}\n'
+    )
     (tmp_path / "note.txt").write_text(NEAR)
     with Index.create(tmp_path / "i") as index:
         stored = index.insert_many([tmp_path / "pages.jsonl", tmp_path / "note.txt"])
@@ -374,7 +401,9 @@ def test_pairs_and_merge_work_on_two_indexes(tmp_path):
         del second["copy 11-0"]
         found = {tuple(row.values()) for row in a.pairs(b).to_pylist()}
         every = neardup.find_pairs(first | second, method="lsh").pairs.to_pylist()
-        assert found == {tuple(row.values()) for row in every if row["doc_a"] in first and row["doc_b"] in second}
+        assert found == {
+            tuple(row.values()) for row in every if row["doc_a"] in first and row["doc_b"] in second
+        }
         assert len(found) >= 15
         assert a.merge(b) == len(second)
         assert list(a.ids()) == [*first, *second]
@@ -436,11 +465,16 @@ def test_segments_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch
     with Index.create(tmp_path / "i", durability="fast") as index:
         names = iter(documents)
         for step in range(48):
-            index.insert_many({name: documents[name] for name in itertools.islice(names, sizes[step % 6])})
+            index.insert_many(
+                {name: documents[name] for name in itertools.islice(names, sizes[step % 6])}
+            )
             index._store.finish_merging()
-            held = index._store.read(lambda view: [segment.documents for segment in view.tables.segments()])
+            held = index._store.read(
+                lambda view: [segment.documents for segment in view.tables.segments()]
+            )
             assert max(held, default=0) <= 60
-            # Two segments of up to 30 may be merged, so each of their three tiers has fewer than TIER.
+            # Two segments of up to 30 may be merged, so each of their three tiers has fewer than
+            # TIER.
             assert sum(num_docs <= 30 for num_docs in held) <= 3 * (3 - 1)
         assert len(index) == 600
         assert index.check() == []
@@ -451,7 +485,9 @@ def test_query_many_names_queries_by_id_or_position(index):
     assert index.query_many([OTHER, TEXT]).to_pylist() == [
         {"query_id": "1", "doc_id": "a", "similarity": 1.0, "rank": 1}
     ]
-    assert index.query_many(pa.table({"id": ["q"], "text": [TEXT]})).column("query_id").to_pylist() == ["q"]
+    assert index.query_many(pa.table({"id": ["q"], "text": [TEXT]})).column(
+        "query_id"
+    ).to_pylist() == ["q"]
     assert index.query_many([]).num_rows == 0
 
 
@@ -464,9 +500,13 @@ def test_a_tagged_change_is_applied_once(index):
 
 def test_containment_finds_what_the_text_contains_and_what_contains_it(tmp_path):
     with Index.create(tmp_path / "i", size=1, containment=True) as index:
-        index.insert_many({"part": "cat dog", "whole": "cat dog emu fox gnu hen", "other": "ant bee"})
+        index.insert_many(
+            {"part": "cat dog", "whole": "cat dog emu fox gnu hen", "other": "ant bee"}
+        )
         found = index.query("cat dog emu", containment=1.0)
-        assert [(match.doc_id, match.containment_query, match.containment_doc) for match in found] == [
+        assert [
+            (match.doc_id, match.containment_query, match.containment_doc) for match in found
+        ] == [
             ("part", 2 / 3, 1.0),
             ("whole", 1.0, 0.5),
         ]

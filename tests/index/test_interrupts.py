@@ -60,7 +60,9 @@ class InterruptAt:
     def trace(self, frame, event, _):
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if event == "line" and frame.f_lineno not in lines_without_signals(frame.f_code.co_filename):
+        if event == "line" and frame.f_lineno not in lines_without_signals(
+            frame.f_code.co_filename
+        ):
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
@@ -73,7 +75,9 @@ class Driver:
 
     def __init__(self, index):
         self.index, self.sure, self.unsure, self.count = index, set(), set(), 0
-        self.steps = itertools.cycle([self.insert, self.insert_many, self.remove, self.replace, self.compact])
+        self.steps = itertools.cycle(
+            [self.insert, self.insert_many, self.remove, self.replace, self.compact]
+        )
 
     def expect(self, added=(), removed=()):
         """Note what is about to change; return a function that notes that it was acknowledged."""
@@ -102,7 +106,9 @@ class Driver:
     def insert(self):
         self.count += 1
         acknowledge = self.expect(added=[f"one-{self.count}"])
-        self.index.insert(f"one-{self.count}", f"text number {self.count} that nothing else in here repeats")
+        self.index.insert(
+            f"one-{self.count}", f"text number {self.count} that nothing else in here repeats"
+        )
         acknowledge()
 
     def insert_many(self):
@@ -140,14 +146,22 @@ def interrupt_often(path, every):
     with Index.create(path, durability="fast", size=2, num_perm=16, bands=4, rows=4) as index:
         driver = Driver(index)
         driver.insert_many()
-        for step in (driver.insert, driver.insert_many, driver.remove, driver.replace, driver.compact):
+        for step in (
+            driver.insert,
+            driver.insert_many,
+            driver.remove,
+            driver.replace,
+            driver.compact,
+        ):
             for number in itertools.count(1, every):
                 interrupt = InterruptAt(number)
                 with interrupt:
                     step()
                 driver.settle()
                 driver.shrink()
-                assert index.query("text number 1 that nothing else in here repeats", k=1) is not None
+                assert (
+                    index.query("text number 1 that nothing else in here repeats", k=1) is not None
+                )
                 if interrupt.left > 0:  # the whole change ran
                     break
                 interrupted += 1
@@ -214,7 +228,9 @@ def test_500_signals_at_random_moments_lose_nothing(tmp_path):
     interrupt_by_signals(tmp_path / "i", 500, seed=2)
 
 
-def test_files_of_a_change_stay_once_it_was_committed_whatever_is_raised_afterwards(tmp_path, monkeypatch):
+def test_files_of_a_change_stay_once_it_was_committed_whatever_is_raised_afterwards(
+    tmp_path, monkeypatch
+):
     with Index.create(tmp_path / "i") as index:
         with monkeypatch.context() as patch:
 
@@ -230,7 +246,9 @@ def test_files_of_a_change_stay_once_it_was_committed_whatever_is_raised_afterwa
 
 def test_a_change_begins_anew_after_an_interrupt_that_left_a_transaction_open(tmp_path):
     with Index.create(tmp_path / "i") as index:
-        index._store._writer.execute("BEGIN IMMEDIATE")  # as if interrupted twice: in the change, and while undoing it
+        index._store._writer.execute(
+            "BEGIN IMMEDIATE"
+        )  # as if interrupted twice: in the change, and while undoing it
         index.insert("a", "a text after the interrupt")
         assert list(index.ids()) == ["a"]
 

@@ -10,7 +10,8 @@ import pytest
 MB = 10**6
 DOCUMENTS = 3_000
 TEXT_BYTES = 90_000
-# Anonymous memory, sampled: mapped files are not counted, the system drops their pages when it needs memory.
+# Anonymous memory, sampled: mapped files are not counted, the system drops their pages when it
+# needs memory.
 PROGRAM = f"""
 import sys, threading, numpy as np, pyarrow as pa, neardup
 
@@ -54,7 +55,10 @@ else:
 
 def peak_of(path, step):
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path), step], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, str(path), step],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     return int(ended.stdout)

@@ -15,13 +15,18 @@ from neardup.index.sketches import sketch_contents
 from neardup.io import records
 
 SETTINGS = new_settings(
-    Config.of(size=1, num_perm=16, bands=2, rows=4, signature_filter=False), "shingles", containment=True
+    Config.of(size=1, num_perm=16, bands=2, rows=4, signature_filter=False),
+    "shingles",
+    containment=True,
 )
 
 
 def made_texts(draw, count):
     """Texts of few words, so that many share shingles and band keys; some are empty."""
-    return [" ".join(f"w{word}" for word in draw.integers(6, size=draw.integers(5))) for _ in range(count)]
+    return [
+        " ".join(f"w{word}" for word in draw.integers(6, size=draw.integers(5)))
+        for _ in range(count)
+    ]
 
 
 def written(path, numbers, texts):
@@ -40,13 +45,17 @@ def test_a_merged_segment_is_the_segment_of_all_live_documents(tmp_path, monkeyp
     for number, count in enumerate([7, 1, 30, 12]):
         texts, numbers = made_texts(draw, count), list(range(number * 100, number * 100 + count))
         live = draw.random(count) < 0.8
-        segments.append(Segment(written(tmp_path / f"{number}.run", numbers, texts), SETTINGS.layout))
+        segments.append(
+            Segment(written(tmp_path / f"{number}.run", numbers, texts), SETTINGS.layout)
+        )
         is_live.append(live)
         live_numbers += [doc for doc, is_kept in zip(numbers, live, strict=True) if is_kept]
         live_texts += [text for text, is_kept in zip(texts, live, strict=True) if is_kept]
     steps = []
 
-    merged = merge_segments(tmp_path / "merged.run", segments, is_live, SETTINGS.layout, lambda: steps.append(1))
+    merged = merge_segments(
+        tmp_path / "merged.run", segments, is_live, SETTINGS.layout, lambda: steps.append(1)
+    )
 
     expected = written(tmp_path / "expected.run", live_numbers, live_texts)
     assert (tmp_path / "merged.run").read_bytes() == expected.read_bytes()
@@ -65,5 +74,10 @@ def test_a_posting_that_points_to_no_document_is_damage_and_leaves_no_file(tmp_p
 
 def test_segments_without_live_documents_make_no_file(tmp_path):
     segment = Segment(written(tmp_path / "a.run", [1, 2], ["a b", "c d"]), SETTINGS.layout)
-    assert merge_segments(tmp_path / "merged.run", [segment], [np.zeros(2, np.bool_)], SETTINGS.layout).num_docs == 0
+    assert (
+        merge_segments(
+            tmp_path / "merged.run", [segment], [np.zeros(2, np.bool_)], SETTINGS.layout
+        ).num_docs
+        == 0
+    )
     assert not (tmp_path / "merged.run").exists()

@@ -181,12 +181,18 @@ def sections_of(index):
     """Path of the only segment, and its sections."""
     (name,) = segments_of(index)
     path = index.path / "runs" / name
-    return path, [section for section in Segment(path, index._settings.layout).sections.values() if section.num_bytes]
+    return path, [
+        section
+        for section in Segment(path, index._settings.layout).sections.values()
+        if section.num_bytes
+    ]
 
 
 @pytest.mark.parametrize("measure", ["jaccard", "weighted", "cosine"])
 def test_damage_of_any_section_is_refused_by_compact(tmp_path, measure):
-    settings = {"jaccard": {"containment": True}, "weighted": {}, "cosine": {"dimension": 4}}[measure]
+    settings = {"jaccard": {"containment": True}, "weighted": {}, "cosine": {"dimension": 4}}[
+        measure
+    ]
     documents = {"jaccard": {"a": TEXT, "b": TEXT}, "weighted": {"a": {"x": 1.0}, "b": {"y": 2.0}}}
     documents["cosine"] = {"a": [1.0, 2, 3, 4], "b": [4.0, 3, 2, 1]}
     with Index.create(tmp_path / "i", measure=measure, **settings) as index:
@@ -230,14 +236,17 @@ def test_damage_found_by_a_merge_is_raised_once_and_never_merged(index, monkeypa
     checked = []
     check = Segment.check
     monkeypatch.setattr(
-        Segment, "check", lambda segment, *rest: [checked.append(segment.path), check(segment, *rest)][1]
+        Segment,
+        "check",
+        lambda segment, *rest: [checked.append(segment.path), check(segment, *rest)][1],
     )
     expected = f"the section keys of {path} has a wrong checksum"
 
     index.insert_many(texts(10, seed=6))
     index._store.finish_merging()
     with pytest.raises(
-        DataError, match=f"{expected}; this was found while merging segments, and this change was not made"
+        DataError,
+        match=f"{expected}; this was found while merging segments, and this change was not made",
     ):
         index.insert("a", TEXT)
     assert "a" not in index
@@ -283,7 +292,9 @@ def test_a_process_that_ends_without_closing_ends_cleanly(tmp_path):
         "index = neardup.Index.create(sys.argv[1], durability='fast')\n"
         "for number in range(60): index.insert(str(number), f'text {number}')\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=False
+    )
     assert (ended.returncode, ended.stderr) == (0, b"")
     with Index.open(tmp_path / "i") as index:
         assert (len(index), index.check()) == (60, [])
@@ -316,7 +327,9 @@ def test_compact_frees_pages_of_new_and_old_indexes(tmp_path, is_old):
     path = tmp_path / "i"
     Index.create(path, store="text").close()
     if is_old:  # a file that an earlier version made
-        with contextlib.closing(sqlite3.connect(path / "index.sqlite", isolation_level=None)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(path / "index.sqlite", isolation_level=None)
+        ) as connection:
             for statement in ("PRAGMA auto_vacuum = NONE", "VACUUM"):
                 connection.execute(statement)
     with Index.open(path, durability="fast") as index:

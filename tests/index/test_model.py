@@ -19,10 +19,20 @@ from neardup.index import folder_view, merge_thread
 WORDS = [f"w{number}" for number in range(14)]
 THRESHOLD = 0.5
 IDS = st.sampled_from([f"id{number}" for number in range(12)])
-# With one row per band and a band for every slot, similar documents share a bucket except with probability 2**-128.
-SETTINGS = {"size": 1, "threshold": THRESHOLD, "bands": 128, "rows": 1, "signature_filter": False, "containment": True}
+# With one row per band and a band for every slot, similar documents share a bucket except with
+# probability 2**-128.
+SETTINGS = {
+    "size": 1,
+    "threshold": THRESHOLD,
+    "bands": 128,
+    "rows": 1,
+    "signature_filter": False,
+    "containment": True,
+}
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=0, max_size=10).map(" ".join)
-PAYLOADS = st.none() | st.fixed_dictionaries({"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)})
+PAYLOADS = st.none() | st.fixed_dictionaries(
+    {"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)}
+)
 NOW = time.time()
 PAST, SOON, FUTURE = 1.0, NOW + 60, 4e9
 EXPIRES = st.sampled_from([None, None, PAST, SOON, FUTURE])
@@ -151,13 +161,18 @@ class Walk(RuleBasedStateMachine):
             self.drop(doc_id)
         return outcome
 
-    @rule(doc_id=IDS, text=TEXTS, on_duplicate=st.sampled_from(["skip", "replace", "link", "insert"]))
+    @rule(
+        doc_id=IDS, text=TEXTS, on_duplicate=st.sampled_from(["skip", "replace", "link", "insert"])
+    )
     def insert_new(self, doc_id, text, on_duplicate):
         if self.taken(doc_id):
             with pytest.raises(DataError, match="already exists"):
                 self.index.insert_new(doc_id, text, on_duplicate=on_duplicate)
             return
-        answer, ranked = self.index.insert_new(doc_id, text, on_duplicate=on_duplicate), self.ranked(text)
+        answer, ranked = (
+            self.index.insert_new(doc_id, text, on_duplicate=on_duplicate),
+            self.ranked(text),
+        )
         assert answer.is_new == (not ranked)
         if ranked:
             assert (answer.match.doc_id, answer.match.similarity) == ranked[0]
@@ -229,8 +244,14 @@ class Walk(RuleBasedStateMachine):
 
     @rule(text=TEXTS, least=st.sampled_from([0.3, 0.6, 1.0]), k=st.sampled_from([1, None]))
     def query_contained(self, text, least, k):
-        shares = {doc_id: containments(text, other) for doc_id, (other, _, _) in self.documents.items()}
-        wanted = sorted((-max(both), -min(both), at) for at, both in enumerate(shares.values()) if max(both) >= least)
+        shares = {
+            doc_id: containments(text, other) for doc_id, (other, _, _) in self.documents.items()
+        }
+        wanted = sorted(
+            (-max(both), -min(both), at)
+            for at, both in enumerate(shares.values())
+            if max(both) >= least
+        )
         found = self.index.query(text, k=k, containment=least)
         assert [match.doc_id for match in found] == [list(shares)[at] for _, _, at in wanted][:k]
         for match in found:
@@ -240,7 +261,9 @@ class Walk(RuleBasedStateMachine):
     @rule(text=TEXTS, day=st.integers(0, 5))
     def query_where(self, text, day):
         found = self.index.query(text, k=2, where={"lang": "de", "day": {"lte": day}})
-        wanted = self.ranked(text, lambda payload: payload.get("lang") == "de" and payload["day"] <= day)
+        wanted = self.ranked(
+            text, lambda payload: payload.get("lang") == "de" and payload["day"] <= day
+        )
         assert [match.doc_id for match in found] == [doc_id for doc_id, _ in wanted[:2]]
 
     @rule(text=TEXTS)
@@ -253,7 +276,10 @@ class Walk(RuleBasedStateMachine):
         if self.taken(doc_id):
             target = self.aliases.get(doc_id, doc_id)
             stored = self.index.get(doc_id)
-            assert (stored.doc_id, stored.payload, stored.times_matched) == (target, *self.documents[target][1:])
+            assert (stored.doc_id, stored.payload, stored.times_matched) == (
+                target,
+                *self.documents[target][1:],
+            )
 
     @rule()
     def reopen(self):
@@ -290,7 +316,9 @@ def walk(monkeypatch, **limits):
     monkeypatch.setattr(folder_view, "_SWEPT_AT_ONCE", 1)
     monkeypatch.setattr(time, "time", CLOCK)
     case = Walk.TestCase
-    case.settings = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, **limits)
+    case.settings = settings(
+        deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, **limits
+    )
     case("runTest").runTest()
 
 

@@ -31,7 +31,10 @@ def evict(folder):
 def texts(count, seed=1):
     """Texts of 150 random words."""
     draw = np.random.default_rng(seed)
-    return [" ".join(f"w{word}" for word in row) for row in draw.integers(50_000, size=(count, 150)).tolist()]
+    return [
+        " ".join(f"w{word}" for word in row)
+        for row in draw.integers(50_000, size=(count, 150)).tolist()
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -39,7 +42,11 @@ def test_ranges_of_pages_contain_all_bytes_and_nothing_far_from_them(seed):
     draw = np.random.default_rng(seed)
     starts = draw.integers(0, 500 * PAGE, 40)
     stops = starts + draw.integers(-PAGE, 3 * PAGE, 40)
-    pairs = [(start, stop) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True) if start < stop]
+    pairs = [
+        (start, stop)
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        if start < stop
+    ]
     used = {page for start, stop in pairs for page in range(start // PAGE, -(-stop // PAGE))}
     ranges = list(page_ranges(starts, stops))
     pages = [page for first, stop in ranges for page in range(first // PAGE, stop // PAGE)]
@@ -65,7 +72,8 @@ def test_pages_are_requested_ahead_until_queries_no_longer_read_from_disk():
     assert reads.are_expected()
 
 
-# Settings, options of a query, and the most bytes that it may read: about one page for each key and document.
+# Settings, options of a query, and the most bytes that it may read: about one page for each key and
+# document.
 CASES = {
     "shingles": ({}, {}, 300_000),
     "signatures": ({"store": "signature"}, {}, 300_000),
@@ -77,13 +85,20 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_query_of_an_index_that_is_not_in_memory_reads_only_its_own_pages(tmp_path, case):
     settings, options, most_bytes = CASES[case]
-    documents = np.random.default_rng(2).standard_normal((20_000, 64)) if case == "vectors" else texts(20_000)
+    documents = (
+        np.random.default_rng(2).standard_normal((20_000, 64))
+        if case == "vectors"
+        else texts(20_000)
+    )
     with neardup.Index.create(tmp_path / "index", durability="fast", **settings) as index:
         index.insert_many(documents, ids=list(map(str, range(len(documents)))))
         index.compact()
     asked = documents[:2000:100]
     with neardup.Index.open(tmp_path / "index", read_only=True) as index:
-        expected, in_batch = [index.query(one, **options) for one in asked], index.query_many(asked, **options)
+        expected, in_batch = (
+            [index.query(one, **options) for one in asked],
+            index.query_many(asked, **options),
+        )
     assert [matches[0].doc_id for matches in expected] == list(map(str, range(0, 2000, 100)))
     evict(tmp_path / "index")
     with neardup.Index.open(tmp_path / "index", read_only=True) as index:

@@ -28,15 +28,20 @@ def names_in(folder):
 class Disk:
     """What a power cut would leave of an index in the worst case.
 
-    A file has the contents of its last sync, a new file appears with the next sync of its folder, and a deleted one is
-    gone at once. SQLite syncs its main file around a checkpoint, so this file counts as synced with every commit.
+    A file has the contents of its last sync, a new file appears with the next sync of its folder,
+    and a deleted one is gone at once. SQLite syncs its main file around a checkpoint, so this file
+    counts as synced with every commit.
     """
 
     def __init__(self, path, target, monkeypatch):
         self.path, self.target = path, target
         self.synced, self.entries, self.cuts = {}, set(), 0
         self.when_deleted = lambda: None
-        for name, after in (("fsync", self.after_sync), ("fdatasync", self.after_sync), ("unlink", self.after_unlink)):
+        for name, after in (
+            ("fsync", self.after_sync),
+            ("fdatasync", self.after_sync),
+            ("unlink", self.after_unlink),
+        ):
             monkeypatch.setattr(os, name, self.followed(getattr(os, name), after))
 
     @staticmethod
@@ -124,7 +129,9 @@ def test_a_power_cut_leaves_what_was_acknowledged(tmp_path, monkeypatch, durabil
 
 
 @pytest.mark.usefixtures("_small_limits")
-def test_a_process_that_was_killed_before_its_sync_loses_no_segment_to_a_power_cut(tmp_path, monkeypatch):
+def test_a_process_that_was_killed_before_its_sync_loses_no_segment_to_a_power_cut(
+    tmp_path, monkeypatch
+):
     with Index.create(tmp_path / "i") as index:
         index.insert_many(texts(9, seed=1))
         index.insert_many(texts(9, seed=2))
@@ -132,9 +139,15 @@ def test_a_process_that_was_killed_before_its_sync_loses_no_segment_to_a_power_c
         index.insert("last", "a document that is synced")
         index._store.finish_merging()
         disk.entries = names_in(tmp_path / "i" / "runs")
-        disk.synced |= {path.name: path.read_bytes() for path in (tmp_path / "i" / "runs").iterdir()}
-        with monkeypatch.context() as patch:  # as if killed after the commit of a merge, before its sync
-            patch.setattr(index._store._log, "_sync", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+        disk.synced |= {
+            path.name: path.read_bytes() for path in (tmp_path / "i" / "runs").iterdir()
+        }
+        with (
+            monkeypatch.context() as patch
+        ):  # as if killed after the commit of a merge, before its sync
+            patch.setattr(
+                index._store._log, "_sync", lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+            )
             with pytest.raises(KeyboardInterrupt):
                 index.compact()
         index._store._lock.release()
@@ -150,7 +163,9 @@ def test_threads_share_syncs_and_each_insert_waits_for_one(tmp_path, monkeypatch
         sync, log, before = os.fdatasync, index._store._log, index._store._log._committed
         rounds = itertools.count(1)
         target = [0]
-        barrier = threading.Barrier(threads, lambda: target.__setitem__(0, before + threads * next(rounds)))
+        barrier = threading.Barrier(
+            threads, lambda: target.__setitem__(0, before + threads * next(rounds))
+        )
 
         def slow_sync(file):
             sync(file)
@@ -186,8 +201,13 @@ def test_a_failed_sync_is_an_error_and_no_later_change_is_acknowledged(tmp_path,
     with Index.create(tmp_path / "i") as index:
         index.insert("first", "a text")
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
-            with pytest.raises(NearDupError, match=r"the disk did not confirm the last changes .*Input/output error"):
+            patch.setattr(
+                os, "fdatasync", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error"))
+            )
+            with pytest.raises(
+                NearDupError,
+                match=r"the disk did not confirm the last changes .*Input/output error",
+            ):
                 index.insert("second", "another text")
         with pytest.raises(NearDupError, match="the disk did not confirm"):
             index.insert("third", "one more text")

@@ -29,7 +29,10 @@ def outcomes(result):
 
 def state(index):
     """Everything that is stored except times, in insertion order."""
-    return [(doc_id, found.text, found.payload, found.aliases) for doc_id, found in index.get_many(index.ids()).items()]
+    return [
+        (doc_id, found.text, found.payload, found.aliases)
+        for doc_id, found in index.get_many(index.ids()).items()
+    ]
 
 
 def test_put_inserts_a_new_id_and_replaces_a_known_one(index):
@@ -90,14 +93,25 @@ def test_put_many_counts_a_row_that_has_expired_as_absent_from_the_next_one(inde
 def test_put_many_equals_put_in_a_loop(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 8)
     pool = list(texts(6, seed=70 + seed).items())
-    pairs = [(f"id{(seed + 7 * step) % 11}", pool[(step * step + seed) % 6][1]) for step in range(30)]
-    with Index.create(tmp_path / "one", store="text") as one, Index.create(tmp_path / "many", store="text") as many:
+    pairs = [
+        (f"id{(seed + 7 * step) % 11}", pool[(step * step + seed) % 6][1]) for step in range(30)
+    ]
+    with (
+        Index.create(tmp_path / "one", store="text") as one,
+        Index.create(tmp_path / "many", store="text") as many,
+    ):
         for made in (one, many):
             for number, (doc_id, text) in enumerate(pool):
                 made.insert(doc_id, text)
                 made.insert_new(f"id{number}", text, on_duplicate="link")
         ids = [doc_id for doc_id, _ in pool]
-        mixed = [*pairs[:10], (ids[1], pool[2][1]), *pairs[10:20], (ids[3], pool[0][1]), *pairs[20:]]
+        mixed = [
+            *pairs[:10],
+            (ids[1], pool[2][1]),
+            *pairs[10:20],
+            (ids[3], pool[0][1]),
+            *pairs[20:],
+        ]
         expected = [(doc_id, one.put(doc_id, text)) for doc_id, text in mixed]
         assert outcomes(many.put_many(mixed)) == expected
         assert state(many) == state(one)
@@ -109,7 +123,11 @@ def test_get_many_returns_the_documents_that_exist_by_the_names_they_were_asked_
     index.insert_new("alias", TEXT, on_duplicate="link")
     index.insert("b", OTHER, payload={"n": 1})
     found = index.get_many(["b", "never", "alias", "a"])
-    assert [(name, stored.doc_id) for name, stored in found.items()] == [("b", "b"), ("alias", "a"), ("a", "a")]
+    assert [(name, stored.doc_id) for name, stored in found.items()] == [
+        ("b", "b"),
+        ("alias", "a"),
+        ("a", "a"),
+    ]
     assert found["b"] == index.get("b")
     assert (index.get_many([]), index.get_many("a").keys()) == ({}, {"a"})
     with pytest.raises(ConfigError, match="`ids` must be an id or several, got 5"):
@@ -122,7 +140,11 @@ def filled(index):
             {"id": "de", "text": TEXT, "payload": {"lang": "de", "n": 1}},
             {"id": "en", "text": OTHER, "payload": {"lang": "en", "n": 2}},
             {"id": "bare", "text": NEAR},
-            {"id": "old", "text": "some words about the weather of the coming week", "payload": {"lang": "de"}},
+            {
+                "id": "old",
+                "text": "some words about the weather of the coming week",
+                "payload": {"lang": "de"},
+            },
         ],
         expires=[None, None, None, 1.0],
     )
@@ -166,7 +188,9 @@ def test_a_document_changed_since_it_was_listed_is_only_removed_if_it_still_matc
     def read_then_replace(ask):
         answer = read(ask)
         index.replace("changed", "some words about a train that was late", payload={"lang": "en"})
-        index.insert("meanwhile", "another page about the harbour and its boats", payload={"lang": "de"})
+        index.insert(
+            "meanwhile", "another page about the harbour and its boats", payload={"lang": "de"}
+        )
         return answer
 
     index._store.read = read_then_replace
@@ -186,7 +210,11 @@ def test_aliases_are_listed_and_exported(index, tmp_path):
     index.insert("c", "some words about the weather of the coming week")
     index.export(tmp_path / "all.parquet")
     rows = pq.read_table(tmp_path / "all.parquet").select(["doc_id", "aliases"]).to_pylist()
-    assert [(row["doc_id"], row["aliases"]) for row in rows] == [("a", '["x", "y"]'), ("b", '["z"]'), ("c", None)]
+    assert [(row["doc_id"], row["aliases"]) for row in rows] == [
+        ("a", '["x", "y"]'),
+        ("b", '["z"]'),
+        ("c", None),
+    ]
     index.remove("y")
     assert index.aliases() == {"x": "a", "z": "b"}
 
@@ -195,8 +223,14 @@ def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monke
     monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
     monkeypatch.setattr(merge_thread, "TIER", 2)
     documents = texts(60, seed=81)
-    with Index.create(tmp_path / "a", store="text") as one, Index.create(tmp_path / "b", store="text") as two:
-        rows = [{"id": doc_id, "text": text, "payload": {"n": doc_id}} for doc_id, text in documents.items()]
+    with (
+        Index.create(tmp_path / "a", store="text") as one,
+        Index.create(tmp_path / "b", store="text") as two,
+    ):
+        rows = [
+            {"id": doc_id, "text": text, "payload": {"n": doc_id}}
+            for doc_id, text in documents.items()
+        ]
         for first, stop in (
             (0, 5),
             (5, 50),
@@ -220,7 +254,9 @@ def test_merge_keeps_aliases_payloads_and_the_order_of_insertion(tmp_path, monke
 
 def segments_out_of_order(index):
     """Whether the stored sketches are in another order than the documents: otherwise the test shows nothing."""
-    numbers = index._store.read(lambda view: [number for part, _ in view.sketches() for number in part.tolist()])
+    numbers = index._store.read(
+        lambda view: [number for part, _ in view.sketches() for number in part.tolist()]
+    )
     return numbers != sorted(numbers)
 
 

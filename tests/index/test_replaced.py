@@ -42,7 +42,11 @@ def in_child(work):
 def test_a_forked_child_cannot_use_the_index_of_its_parent(tmp_path):
     with Index.create(tmp_path / "i") as index:
         index.insert("a", "a text of the parent")
-        for use in (lambda: index.insert("b", "a text of the child"), lambda: index.query("a text"), index.compact):
+        for use in (
+            lambda: index.insert("b", "a text of the child"),
+            lambda: index.query("a text"),
+            index.compact,
+        ):
             assert "cannot be used in process" in in_child(use)
         index.insert("c", "another text of the parent")
         assert (list(index.ids()), index.check()) == (["a", "c"], [])
@@ -103,7 +107,9 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path):
         "os._exit(0)\n"
     )
     Index.create(tmp_path / "i").close()
-    finished = subprocess.run([sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=True
+    )
     try:
         Index.open(tmp_path / "i", timeout=0.5).close()
     finally:
@@ -124,7 +130,9 @@ def test_a_child_that_ends_as_usual_leaves_the_index_of_its_parent_alone(tmp_pat
         "print(*index.ids(), index.check())\n"
     )
     Index.create(tmp_path / "i").close()
-    finished = subprocess.run([sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "i")], capture_output=True, check=True
+    )
     assert finished.stdout.decode() == "a b []\n"
 
 
@@ -246,7 +254,9 @@ def test_a_reader_of_a_disk_that_it_cannot_write_to_is_not_stale(tmp_path, monke
     made(path, seed=1)
     is_allowed = os.access
     with monkeypatch.context() as patch:  # root may write to any folder
-        patch.setattr(sqlite.os, "access", lambda place, mode: mode != os.W_OK and is_allowed(place, mode))
+        patch.setattr(
+            sqlite.os, "access", lambda place, mode: mode != os.W_OK and is_allowed(place, mode)
+        )
         with Index.open(path, read_only=True) as reader:
             assert reader._store._opened._identity.is_immutable
             assert len(reader) == 9
@@ -264,10 +274,16 @@ def test_a_segment_with_the_name_of_a_file_elsewhere_is_damage_and_that_file_sta
     made(tmp_path / "victim", seed=1)
     made(tmp_path / "i", seed=2)
     victim = next((tmp_path / "victim" / "runs").iterdir())
-    with contextlib.closing(sqlite3.connect(tmp_path / "i" / "index.sqlite", isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(tmp_path / "i" / "index.sqlite", isolation_level=None)
+    ) as connection:
         connection.execute("UPDATE runs SET name = ?", (f"../../victim/runs/{victim.name}",))
     with Index.open(tmp_path / "i") as index:
-        for use in (index.compact, lambda: index.snapshot(tmp_path / "copy"), lambda: index.query("some words")):
+        for use in (
+            index.compact,
+            lambda: index.snapshot(tmp_path / "copy"),
+            lambda: index.query("some words"),
+        ):
             with pytest.raises(DataError, match="is not the name of a segment"):
                 use()
         assert any("is not the name of a segment" in damage for damage in index.check())
@@ -338,7 +354,9 @@ def test_a_snapshot_shares_its_segments_unless_a_copy_is_asked_for(tmp_path):
         assert (len(copy), copy.check()) == (9, [])
 
 
-@pytest.mark.parametrize("address", ["postgresql://host/pages", "s3://bucket/pages.index", "file:///tmp/pages.index"])
+@pytest.mark.parametrize(
+    "address", ["postgresql://host/pages", "s3://bucket/pages.index", "file:///tmp/pages.index"]
+)
 def test_an_address_is_not_a_path_of_an_index(tmp_path, monkeypatch, address):
     monkeypatch.chdir(tmp_path)
     for use in (Index.create, Index.open):
@@ -403,7 +421,9 @@ def test_a_reader_of_an_earlier_commit_finds_a_document_that_was_replaced_since(
 
         def ask(view):
             index.replace("b", "another text that stays as it was")
-            assert index.query("another text that stays as it was")[0].doc_id == "b"  # reads what is unflushed now
+            assert (
+                index.query("another text that stays as it was")[0].doc_id == "b"
+            )  # reads what is unflushed now
             sketches = index._sketch("another text that stays as it is")
             return [
                 int(number)

@@ -51,8 +51,14 @@ def put(store, *numbers, **fields):
 
     def make(change):
         first = change.next_number
-        documents = [Document(first + at, f"d{number}", 1.0, **fields) for at, number in enumerate(numbers)]
-        change.put(documents, sketch(*(TEXTS[number] for number in numbers)), [TEXTS[number] for number in numbers])
+        documents = [
+            Document(first + at, f"d{number}", 1.0, **fields) for at, number in enumerate(numbers)
+        ]
+        change.put(
+            documents,
+            sketch(*(TEXTS[number] for number in numbers)),
+            [TEXTS[number] for number in numbers],
+        )
         return [document.number for document in documents]
 
     return store.change(make)
@@ -60,7 +66,11 @@ def put(store, *numbers, **fields):
 
 def found(view, text):
     """Numbers of the documents that share a bucket with a text."""
-    return {int(number) for part in view.look_up(sketch(text), 0.0, 0) for number in part.numbers[part.places]}
+    return {
+        int(number)
+        for part in view.look_up(sketch(text), 0.0, 0)
+        for number in part.numbers[part.places]
+    }
 
 
 def test_documents_are_found_by_keys_numbers_and_ids(store):
@@ -96,7 +106,9 @@ def test_filters_leave_out_only_what_fails_them(store):
     store.compact()
     asked, most = sketch(TEXTS[4]), SETTINGS.config.num_perm
     for agreement in (0, most):  # the signature of the same text agrees in every slot
-        (part,) = store.read(lambda view, agreement=agreement: list(view.look_up(asked, 1.0, agreement)))
+        (part,) = store.read(
+            lambda view, agreement=agreement: list(view.look_up(asked, 1.0, agreement))
+        )
         assert part.numbers[part.places].tolist() == [number]
 
 
@@ -106,7 +118,9 @@ def test_shared_shingles_are_counted(store):
     for step in (lambda: None, store.compact):
         step()
         parts = store.read(lambda view: list(view.count_shared(asked.items, 1.0)))
-        found = {int(n): (int(c), int(s)) for part in parts for n, c, s in zip(*part[1:], strict=True)}
+        found = {
+            int(n): (int(c), int(s)) for part in parts for n, c, s in zip(*part[1:], strict=True)
+        }
         assert found[numbers[0]] == (asked.sizes[0], asked.sizes[0])
 
 
@@ -121,7 +135,9 @@ def test_a_change_that_raises_changes_nothing(store):
 
     with pytest.raises(ZeroDivisionError):
         store.change(fail)
-    assert store.read(lambda view: (view.count()["documents"], view.numbers_of(["d1"]), view.has_tag("t"))) == (
+    assert store.read(
+        lambda view: (view.count()["documents"], view.numbers_of(["d1"]), view.has_tag("t"))
+    ) == (
         1,
         {},
         False,
@@ -159,7 +175,9 @@ def test_removed_and_expired_documents_are_absent_at_once_and_deleted_by_compact
 
 def expire(store, number):
     """Let a document expire."""
-    store.change(lambda change: change.update([change.fetch([number])[number]._replace(expires=2.0)]))
+    store.change(
+        lambda change: change.update([change.fetch([number])[number]._replace(expires=2.0)])
+    )
 
 
 def test_ids_and_aliases_of_an_expired_document_are_free_for_documents_and_aliases(store):
@@ -167,7 +185,9 @@ def test_ids_and_aliases_of_an_expired_document_are_free_for_documents_and_alias
         (number,) = put(store, 0)
         store.change(lambda change, number=number: change.link("alias", number))
         expire(store, number)
-        assert store.read(lambda view: (view.numbers_of(["d0", "alias"]), view.count()["aliases"])) == ({}, 0)
+        assert store.read(
+            lambda view: (view.numbers_of(["d0", "alias"]), view.count()["aliases"])
+        ) == ({}, 0)
         (other,) = put(store, 1)
         store.change(lambda change, name=name, other=other: change.link(name, other))
         assert store.read(lambda view: view.numbers_of(["d0", "alias"])) == {name: other}
@@ -180,7 +200,10 @@ def test_aliases_are_listed_by_document(store):
     assert store.read(lambda view: view.aliases_of(numbers)) == {}
     for alias, number in (("b", numbers[0]), ("a", numbers[0]), ("c", numbers[2])):
         store.change(lambda change, alias=alias, number=number: change.link(alias, number))
-    assert store.read(lambda view: view.aliases_of(numbers)) == {numbers[0]: ["a", "b"], numbers[2]: ["c"]}
+    assert store.read(lambda view: view.aliases_of(numbers)) == {
+        numbers[0]: ["a", "b"],
+        numbers[2]: ["c"],
+    }
     assert store.read(lambda view: view.aliases_of(numbers[:2])) == {numbers[0]: ["a", "b"]}
     store.change(lambda change: change.unlink("a"))
     store.change(lambda change: change.remove(change.fetch(numbers[2:]).values()))
@@ -200,8 +223,18 @@ def test_numbers_decide_the_insertion_order_and_are_never_used_again(store):
     assert after == first + 3
     for step in (lambda: None, store.compact):
         step()
-        assert store.read(lambda view: [document.doc_id for document in view.documents()]) == ["d0", "d1", "d2", "d3"]
-        assert store.read(lambda view: view.numbers().tolist()) == [first, first + 1, first + 2, after]
+        assert store.read(lambda view: [document.doc_id for document in view.documents()]) == [
+            "d0",
+            "d1",
+            "d2",
+            "d3",
+        ]
+        assert store.read(lambda view: view.numbers().tolist()) == [
+            first,
+            first + 1,
+            first + 2,
+            after,
+        ]
         assert store.read(lambda view: found(view, TEXTS[0])) == {first}
     expire(store, first)
     assert store.read(lambda view: view.numbers().tolist()) == [first + 1, first + 2, after]
@@ -220,7 +253,10 @@ def test_links_updates_and_tags_are_kept(store, opened):
         store.change(lambda change: change.link("alias", number))
     store.close()
     again = opened()
-    assert again.read(lambda view: (view.numbers_of(["alias"]), view.has_tag("once"))) == ({"alias": number}, True)
+    assert again.read(lambda view: (view.numbers_of(["alias"]), view.has_tag("once"))) == (
+        {"alias": number},
+        True,
+    )
     assert again.read(lambda view: view.fetch([number])[number].times_matched) == 3
     again.change(lambda change: change.unlink("alias"))
     assert again.read(lambda view: view.numbers_of(["alias", "d0"])) == {"d0": number}
@@ -234,7 +270,11 @@ def test_a_snapshot_is_a_store_of_its_own(store, opened, tmp_path):
     store.snapshot(tmp_path / "copy")
     put(store, 3)
     copy = opened("copy")
-    assert copy.read(lambda view: [document.doc_id for document in view.documents()]) == ["d0", "d1", "d2"]
+    assert copy.read(lambda view: [document.doc_id for document in view.documents()]) == [
+        "d0",
+        "d1",
+        "d2",
+    ]
     put(copy, 4)
     assert (copy.check(), store.check()) == ([], [])
     assert store.read(lambda view: view.numbers_of(["d4"])) == {}

@@ -27,14 +27,18 @@ def pages(count, similarity, seed, *, size=300, spread=0):
     made = {}
     for page in range(count):
         own = draw.integers(0, 10**9, num_own + draw.integers(0, spread + 1))
-        made[f"{seed}-{page}"] = " ".join([*words[:middle], *(f"p{word}" for word in own), *words[middle:]])
+        made[f"{seed}-{page}"] = " ".join(
+            [*words[:middle], *(f"p{word}" for word in own), *words[middle:]]
+        )
     return made
 
 
 def segment_of(folder, documents, *, store="shingles", **settings):
     """A segment of documents, its settings, and the sketches of the documents."""
     found = new_settings(Config.of(**settings), store)
-    sketches = sketch_contents(pa.array(list(documents.values()), pa.large_string()), found.plan, found.config)
+    sketches = sketch_contents(
+        pa.array(list(documents.values()), pa.large_string()), found.plan, found.config
+    )
     if store == "signature":
         sketches = sketches._replace(items=None)
     write_segment(folder / "a.run", np.arange(sketches.sizes.size), sketches, found.layout)
@@ -58,7 +62,9 @@ def test_the_sets_of_pages_of_a_template_are_not_read(tmp_path, similarity):
     documents = pages(1_500, similarity, seed=1)
     segment, settings, sketches = segment_of(tmp_path, documents)
     view = OneSegment(segment)
-    asked = sketch_contents(pa.array([documents["1-7"]], pa.large_string()), settings.plan, settings.config)
+    asked = sketch_contents(
+        pa.array([documents["1-7"]], pa.large_string()), settings.plan, settings.config
+    )
     shares_bucket = np.isin(sketches.keys, asked.keys).any(axis=1).sum()
     found = find(view, asked, 0.8, settings)
     assert found.numbers.tolist() == [7]
@@ -69,8 +75,13 @@ def test_the_sets_of_pages_of_a_template_are_not_read(tmp_path, similarity):
 def test_signatures_of_too_little_agreement_are_not_read_where_they_are_all_there_is(tmp_path):
     documents = pages(1_000, 0.63, seed=1)
     segment, settings, asked = segment_of(tmp_path, documents, store="signature")
-    view, first = OneSegment(segment), [row[:1] for row in (asked.signatures, asked.keys, asked.sizes)]
-    found = find(view, asked._replace(signatures=first[0], keys=first[1], sizes=first[2]), 0.8, settings)
+    view, first = (
+        OneSegment(segment),
+        [row[:1] for row in (asked.signatures, asked.keys, asked.sizes)],
+    )
+    found = find(
+        view, asked._replace(signatures=first[0], keys=first[1], sizes=first[2]), 0.8, settings
+    )
     assert found.numbers[0] == 0
     assert view.num_read == found.numbers.size < 20
 
@@ -93,19 +104,26 @@ def corpus(name):
     draw = np.random.default_rng(5)
     if name == "hamming":
         template = draw.integers(0, 2, 256)
-        return (template ^ (draw.random((250, 256)) < draw.uniform(0.01, 0.15, (250, 1)))).astype(np.uint8)
+        return (template ^ (draw.random((250, 256)) < draw.uniform(0.01, 0.15, (250, 1)))).astype(
+            np.uint8
+        )
     made = {}
     for seed, similarity in enumerate((0.6, 0.7, 0.78, 0.82, 0.9)):
         made |= pages(60, similarity, seed, size=100, spread=seed * 3)
     if name == "weighted":
-        return {doc_id: {word: 1.0 + len(word) for word in text.split()} for doc_id, text in made.items()}
+        return {
+            doc_id: {word: 1.0 + len(word) for word in text.split()}
+            for doc_id, text in made.items()
+        }
     return made
 
 
 def found_pairs(documents, settings):
     """The pairs that a segment finds by the same method."""
     if isinstance(documents, np.ndarray):
-        report = neardup.find_pairs(documents, ids=list(map(str, range(250))), method="lsh", **settings)
+        report = neardup.find_pairs(
+            documents, ids=list(map(str, range(250))), method="lsh", **settings
+        )
     elif settings.get("measure") == "weighted":
         report = neardup.find_pairs(items=documents, method="lsh", **settings)
     else:
@@ -142,9 +160,13 @@ def test_estimates_on_templates_are_those_of_all_pairs_that_share_a_bucket(tmp_p
     expected = {}
     for query in range(len(documents)):
         shares_bucket = (sketches.keys == sketches.keys[query]).any(axis=1)
-        ratios = np.minimum(sketches.sizes, sketches.sizes[query]) / np.maximum(sketches.sizes, sketches.sizes[query])
+        ratios = np.minimum(sketches.sizes, sketches.sizes[query]) / np.maximum(
+            sketches.sizes, sketches.sizes[query]
+        )
         estimates = (sketches.signatures == sketches.signatures[query]).mean(axis=1)
-        for doc in np.flatnonzero(shares_bucket & (ratios >= threshold) & (estimates >= threshold)).tolist():
+        for doc in np.flatnonzero(
+            shares_bucket & (ratios >= threshold) & (estimates >= threshold)
+        ).tolist():
             expected[query, doc] = estimates[doc]
     pairs = zip(found.queries.tolist(), found.numbers.tolist(), strict=True)
     assert dict(zip(pairs, found.similarities.tolist(), strict=True)) == expected

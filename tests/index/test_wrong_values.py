@@ -62,7 +62,13 @@ def test_a_huge_k_lists_all_matches(index):
 
 def test_an_invalid_id_is_not_in_the_index_and_cannot_be_removed(index):
     index.insert("a", TEXT)
-    assert [value in index for value in ("a", "\ud800", "\0", 5, None)] == [True, False, False, False, False]
+    assert [value in index for value in ("a", "\ud800", "\0", 5, None)] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
     with pytest.raises(ConfigError, match="`ids` must be an id or several, got None"):
         index.remove(None)
     assert len(index) == 1
@@ -71,8 +77,15 @@ def test_an_invalid_id_is_not_in_the_index_and_cannot_be_removed(index):
 def test_where_takes_json_values_only(index):
     index.insert("a", TEXT, payload={"n": 1, "tags": ["x", "y"]})
     assert ids_of(index.query(TEXT, where={"n": np.int64(1), "tags": [["x", "y"]]})) == ["a"]
-    for value in (np.array([1, 2]), dt.date(2026, 1, 1), {"gte": dt.date(2026, 1, 1)}, [np.array([1, 2])]):
-        with pytest.raises(ConfigError, match=r"`where` compares 'n' with .* which is not a JSON value"):
+    for value in (
+        np.array([1, 2]),
+        dt.date(2026, 1, 1),
+        {"gte": dt.date(2026, 1, 1)},
+        [np.array([1, 2])],
+    ):
+        with pytest.raises(
+            ConfigError, match=r"`where` compares 'n' with .* which is not a JSON value"
+        ):
             index.query(TEXT, where={"n": value})
 
 
@@ -85,7 +98,9 @@ def test_an_index_that_cannot_be_locked_for_writing_says_how_to_read_it(tmp_path
     Index.create(tmp_path / "index").close()
     (tmp_path / "index" / "writer.lock").unlink()
     (tmp_path / "index" / "writer.lock").mkdir()
-    with pytest.raises(DataError, match=r"cannot be opened for writing: .*\n\nhint: to query it, open"):
+    with pytest.raises(
+        DataError, match=r"cannot be opened for writing: .*\n\nhint: to query it, open"
+    ):
         Index.open(tmp_path / "index")
 
 
@@ -93,14 +108,18 @@ def test_rejected_rows_of_batches_are_named(index):
     assert index.insert_new_many({"a": TEXT}).rejected == ()
     assert index.insert_new_many({"b": OTHER, "c": None}).rejected == (("row 1", "text is null"),)
     rejected = []
-    found = index.query_many([None, OTHER], on_rejected=lambda place, reason: rejected.append((place, reason)))
+    found = index.query_many(
+        [None, OTHER], on_rejected=lambda place, reason: rejected.append((place, reason))
+    )
     assert found.column("doc_id").to_pylist() == ["b"]
     assert rejected == [("row 0", "text is null")]
 
 
 def test_rejected_queries_are_a_warning_if_nobody_is_told_of_them(index):
     index.insert("b", OTHER)
-    with pytest.warns(UserWarning, match="^2 rows were rejected; the first is row 0: text is null$") as warned:
+    with pytest.warns(
+        UserWarning, match="^2 rows were rejected; the first is row 0: text is null$"
+    ) as warned:
         found = index.query_many([None, OTHER, None])
     assert found.column("doc_id").to_pylist() == ["b"]
     assert warned[0].filename == __file__
@@ -115,7 +134,11 @@ def test_a_table_of_results_has_no_metadata(index):
 
 def test_arguments_after_the_document_are_given_by_name():
     """A document is an id and a content, or a source; other public methods take one argument by position."""
-    public = [name for name in dir(Index) if not name.startswith("_") and inspect.isroutine(getattr(Index, name))]
+    public = [
+        name
+        for name in dir(Index)
+        if not name.startswith("_") and inspect.isroutine(getattr(Index, name))
+    ]
     with_content = {"insert", "insert_new", "put", "replace"}
     too_many = []
     for name in public:
@@ -123,7 +146,8 @@ def test_arguments_after_the_document_are_given_by_name():
         positional = [
             parameter
             for parameter in signature.parameters.values()
-            if parameter.name != "self" and parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
+            if parameter.name != "self"
+            and parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
         ]
         if len(positional) > (2 if name in with_content else 1):
             too_many.append(f"{name}{signature}")
@@ -149,7 +173,9 @@ with neardup.Index.create(path) as made:
 @pytest.mark.parametrize("step", ["create", "snapshot"])
 def test_an_operation_interrupted_by_a_kill_can_be_repeated(tmp_path, step):
     path = tmp_path / "index"
-    assert subprocess.run([sys.executable, "-c", KILLED, str(path), step], check=False).returncode == 9
+    assert (
+        subprocess.run([sys.executable, "-c", KILLED, str(path), step], check=False).returncode == 9
+    )
     work = f".{path.name}.neardup" if step == "create" else f".{path.name} copy.neardup"
     assert (tmp_path / work / "index").exists()
     if step == "create":

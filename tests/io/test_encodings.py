@@ -22,7 +22,18 @@ CONTENTS = {
     "one odd byte": b'{"text": "to \xff be"}\n',
     "nothing": b"",
 }
-NOT_FOR_FILES = ("idna", "punycode", "undefined", "hex", "rot13", "zlib", "bz2", "base64", "uu", "quopri")
+NOT_FOR_FILES = (
+    "idna",
+    "punycode",
+    "undefined",
+    "hex",
+    "rot13",
+    "zlib",
+    "bz2",
+    "base64",
+    "uu",
+    "quopri",
+)
 
 
 def codec_names():
@@ -45,7 +56,9 @@ def is_accepted(name):
     return True
 
 
-@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # by unicode_escape
+@pytest.mark.filterwarnings(
+    "ignore:invalid escape sequence:DeprecationWarning"
+)  # by unicode_escape
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "txt"])
 def test_every_accepted_encoding_reads_any_bytes_or_says_why_not(tmp_path, ending, content):
@@ -63,7 +76,9 @@ def test_every_accepted_encoding_reads_any_bytes_or_says_why_not(tmp_path, endin
 
 @pytest.mark.parametrize("name", NOT_FOR_FILES)
 def test_a_codec_that_cannot_mark_bad_bytes_is_refused(name):
-    with pytest.raises(ConfigError, match=rf"`encoding` must be the name of a text encoding of files, got '{name}'"):
+    with pytest.raises(
+        ConfigError, match=rf"`encoding` must be the name of a text encoding of files, got '{name}'"
+    ):
         Config(encoding=name)
 
 

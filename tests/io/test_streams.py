@@ -35,7 +35,10 @@ def zstd(content):
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd), ("", bytes)])
 def test_concatenated_gzip_members_are_read_as_one_file(tmp_path, ending, pack):
-    assert read_all(found(tmp_path / f"a.txt{ending}", pack(CONTENT) + pack(b"more\n"))) == CONTENT + b"more\n"
+    assert (
+        read_all(found(tmp_path / f"a.txt{ending}", pack(CONTENT) + pack(b"more\n")))
+        == CONTENT + b"more\n"
+    )
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd)])
@@ -58,7 +61,9 @@ def test_bytes_that_are_not_compressed_are_an_error(tmp_path, ending, pack):
 def test_equal_content_is_written_as_equal_bytes(tmp_path, compression):
     ending = {"gzip": ".gz", "zstd": ".zst", None: ""}[compression]
     for name in ("a", "b"):
-        with streams.open_output(str(tmp_path / "new" / f"{name}.txt{ending}"), compression) as output:
+        with streams.open_output(
+            str(tmp_path / "new" / f"{name}.txt{ending}"), compression
+        ) as output:
             output.write(CONTENT)
             output.write(b"end")
     paths = [tmp_path / "new" / f"{name}.txt{ending}" for name in ("a", "b")]

@@ -32,5 +32,8 @@ def pages(tmp_path):
     words = [f"word{number}" for number in range(60)]
     texts = [" ".join(words), " ".join([*words[:-1], "other"]), " ".join(reversed(words))]
     path = tmp_path / "pages.jsonl"
-    path.write_text("".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)), "utf-8")
+    path.write_text(
+        "".join(json.dumps({"id": str(at), "text": text}) + "\n" for at, text in enumerate(texts)),
+        "utf-8",
+    )
     return path

@@ -27,7 +27,10 @@ FAR = " ".join([*WORDS[:-1], "station", "today", "again"])
 def state(folder):
     """Every file below a folder with its bytes and times."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in files}
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ctime_ns)
+        for path in files
+    }
 
 
 @pytest.fixture
@@ -59,7 +62,9 @@ RUNS = [
 def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path, monkeypatch):
     corpora.shrink(monkeypatch, room)
     before = state(old.parent)
-    report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, **EVERY_PAIR, **run)
+    report = corpora.deduplicate(
+        [new], tmp_path / "out", against=str(old), pairs=True, **EVERY_PAIR, **run
+    )
     chosen = dict(run)
     groups = [row["site"] for row in DOCUMENTS] if chosen.pop("group_column", None) else None
     scores = [row["score"] for row in DOCUMENTS]
@@ -68,8 +73,17 @@ def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path
     assert corpora.pair_rows(report.pairs, FIRSTS) == truth.pairs
     assert (report.documents, report.num_kept) == (len(NEW), len(truth.kept))
     causes = json.loads((tmp_path / "out/report.json").read_text())
-    assert causes["removed_against"] == report.removed_against == truth.count_against(truth.removed) > 0
-    assert causes["removed_within"] == report.removed_within == len(truth.removed) - report.removed_against
+    assert (
+        causes["removed_against"]
+        == report.removed_against
+        == truth.count_against(truth.removed)
+        > 0
+    )
+    assert (
+        causes["removed_within"]
+        == report.removed_within
+        == len(truth.removed) - report.removed_against
+    )
     assert report.exact_duplicates == truth.exact_duplicates
     assert state(old.parent) == before
     kept = [json.loads(line) for line in (tmp_path / "out/kept/new.jsonl").read_text().splitlines()]
@@ -85,13 +99,20 @@ def test_the_corpus_has_old_old_old_new_and_new_new_pairs():
 
 
 def test_removed_names_the_old_document_with_file_and_row(tmp_path):
-    old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "o1", "text": OTHER}, {"id": "o2", "text": PAGE}])
-    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": "n1", "text": NEAR}, {"id": "n2", "text": PAGE}])
+    old = corpora.write_json_lines(
+        tmp_path / "old.jsonl", [{"id": "o1", "text": OTHER}, {"id": "o2", "text": PAGE}]
+    )
+    new = corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"id": "n1", "text": NEAR}, {"id": "n2", "text": PAGE}]
+    )
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old))
     assert [
         {name: row[name] for name in ("doc_id", "kept_id", "kept_file", "kept_row")}
         for row in report.removed.to_pylist()
-    ] == [{"doc_id": name, "kept_id": "o2", "kept_file": "old.jsonl", "kept_row": 2} for name in ("n1", "n2")]
+    ] == [
+        {"doc_id": name, "kept_id": "o2", "kept_file": "old.jsonl", "kept_row": 2}
+        for name in ("n1", "n2")
+    ]
     assert report.exact_duplicates == 1
     assert (tmp_path / "out/kept/new.jsonl").read_bytes() == b""
 
@@ -102,20 +123,31 @@ def test_old_files_of_any_format_given_one_by_one(old, new, tmp_path):
         corpora.write_rows(tmp_path / "then2" / "b.csv.gz", OLD[12:]),
     ]
     whole = corpora.deduplicate([new], tmp_path / "whole", against=str(old), **EVERY_PAIR)
-    parts = corpora.deduplicate([new], tmp_path / "parts", against=tuple(map(str, halves)), **EVERY_PAIR)
-    folder = corpora.deduplicate([new], tmp_path / "folder", against=str(tmp_path / "then2"), **EVERY_PAIR)
+    parts = corpora.deduplicate(
+        [new], tmp_path / "parts", against=tuple(map(str, halves)), **EVERY_PAIR
+    )
+    folder = corpora.deduplicate(
+        [new], tmp_path / "folder", against=str(tmp_path / "then2"), **EVERY_PAIR
+    )
     names = ["doc_id", "kept_id", "similarity"]
-    assert parts.removed.select(names) == whole.removed.select(names) == folder.removed.select(names)
+    assert (
+        parts.removed.select(names) == whole.removed.select(names) == folder.removed.select(names)
+    )
 
 
 def test_the_program_takes_against_twice(programs, tmp_path):
     corpora.write_json_lines(tmp_path / "a.jsonl", [{"id": "a", "text": PAGE}])
     corpora.write_json_lines(tmp_path / "b.jsonl", [{"id": "b", "text": OTHER}])
-    corpora.write_json_lines(tmp_path / "n.jsonl", [{"text": OTHER}, {"text": PAGE}, {"text": "quite new"}])
+    corpora.write_json_lines(
+        tmp_path / "n.jsonl", [{"text": OTHER}, {"text": PAGE}, {"text": "quite new"}]
+    )
     arguments = ["n.jsonl", "-o", "out", "--against", "a.jsonl", "--against", "b.jsonl"]
     done = programs.run("dedup", *arguments, cwd=tmp_path)
     assert done.code == 0, done.stderr
-    assert pq.read_table(tmp_path / "out/removed.parquet").column("kept_id").to_pylist() == ["b", "a"]
+    assert pq.read_table(tmp_path / "out/removed.parquet").column("kept_id").to_pylist() == [
+        "b",
+        "a",
+    ]
 
 
 def test_a_finished_run_stands_for_its_kept_documents(tmp_path):
@@ -143,7 +175,9 @@ def test_daily_increments_keep_what_one_run_over_all_days_keeps(tmp_path):
     for number, day in enumerate(days):
         path = corpora.write_json_lines(tmp_path / f"day{number}.jsonl", day)
         outputs.append(tmp_path / f"out{number}")
-        corpora.deduplicate([path], outputs[-1], against=tuple(map(str, outputs[:-1])), **EVERY_PAIR)
+        corpora.deduplicate(
+            [path], outputs[-1], against=tuple(map(str, outputs[:-1])), **EVERY_PAIR
+        )
     kept = [
         json.loads(line)["id"]
         for number, out in enumerate(outputs)
@@ -166,7 +200,9 @@ def days(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("days")
 @pytest.mark.parametrize("against", ["clean", "clean/*", "clean/day*", "cl*n", "./clean/"])
 def test_a_folder_or_glob_of_finished_runs_stands_for_their_kept_documents(against, tmp_path):
-    one_by_one = corpora.deduplicate(["in/day2.jsonl"], tmp_path / "expected", against=("clean/day0", "clean/day1"))
+    one_by_one = corpora.deduplicate(
+        ["in/day2.jsonl"], tmp_path / "expected", against=("clean/day0", "clean/day1")
+    )
     report = corpora.deduplicate(["in/day2.jsonl"], tmp_path / "out", against=against)
     assert report.removed.column("kept_file").to_pylist() == ["day0.jsonl", "day1.jsonl"]
     assert report.removed == one_by_one.removed
@@ -182,14 +218,21 @@ def test_the_output_is_left_out_of_a_folder_of_runs(tmp_path):
     after = corpora.contents(tmp_path / "clean/day2")
     assert after.pop("report.json")["inputs"] == before.pop("report.json")["inputs"]
     assert after == before
-    with pytest.raises(NearDupError, match="contains the input"):  # naming it explicitly is not an accident
+    with pytest.raises(
+        NearDupError, match="contains the input"
+    ):  # naming it explicitly is not an accident
         corpora.deduplicate(["in/day2.jsonl"], "clean/day2", against="clean/day2", overwrite=True)
 
 
 @pytest.mark.usefixtures("days")
 def test_a_run_alone_in_its_folder_has_nothing_to_compare_with():
     report = corpora.deduplicate(["in/day1.jsonl"], "alone/day1")
-    assert corpora.deduplicate(["in/day1.jsonl"], "alone/day1", against="alone", overwrite=True).num_kept == 2
+    assert (
+        corpora.deduplicate(
+            ["in/day1.jsonl"], "alone/day1", against="alone", overwrite=True
+        ).num_kept
+        == 2
+    )
     assert report.num_kept == 2
 
 
@@ -198,7 +241,8 @@ def test_a_run_alone_in_its_folder_has_nothing_to_compare_with():
 def test_runs_beside_other_files_are_refused_by_name(against):
     Path("clean/notes.txt").write_text("what we did")
     with pytest.raises(
-        NearDupError, match=r"contains both finished runs and other files: clean/notes\.txt is not a finished run"
+        NearDupError,
+        match=r"contains both finished runs and other files: clean/notes\.txt is not a finished run",
     ) as caught:
         corpora.deduplicate(["in/day2.jsonl"], "out", against=against)
     assert caught.value.hint == "name only the runs, such as --against clean/day0"
@@ -228,7 +272,9 @@ def test_a_run_that_kept_nothing_removes_nothing(tmp_path):
     first = corpora.deduplicate([tmp_path / "new"], tmp_path / "run", against=str(tmp_path / "old"))
     assert first.num_kept == 0
     path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": PAGE}])
-    assert corpora.deduplicate([path], tmp_path / "out", against=str(tmp_path / "run")).num_kept == 1
+    assert (
+        corpora.deduplicate([path], tmp_path / "out", against=str(tmp_path / "run")).num_kept == 1
+    )
 
 
 def test_old_and_new_files_with_the_same_name_are_distinguished(tmp_path):
@@ -242,7 +288,9 @@ def test_old_and_new_files_with_the_same_name_are_distinguished(tmp_path):
     assert row["kept_id"] != row["doc_id"]
 
 
-@pytest.mark.parametrize("bad", ["{broken", json.dumps({"text": None}), json.dumps({"other": PAGE})])
+@pytest.mark.parametrize(
+    "bad", ["{broken", json.dumps({"text": None}), json.dumps({"other": PAGE})]
+)
 def test_rejected_old_rows_are_reported(bad, tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": OTHER}, bad])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
@@ -271,7 +319,9 @@ def test_pairs_lists_new_old_and_new_new_pairs_only(old, new, tmp_path):
 
 
 def test_pairs_with_only_against_lists_only_pairs_with_old_documents(old, new, tmp_path):
-    report = corpora.find_pairs([new], tmp_path / "p.csv", against=str(old), only_against=True, **EVERY_PAIR)
+    report = corpora.find_pairs(
+        [new], tmp_path / "p.csv", against=str(old), only_against=True, **EVERY_PAIR
+    )
     expected = Truth(TEXTS, num_ahead=NUM_OLD, only_against=True).pairs
     assert corpora.pair_rows(report.pairs, FIRSTS) == expected
     assert len(expected) < len(Truth(TEXTS, num_ahead=NUM_OLD).pairs)
@@ -279,8 +329,12 @@ def test_pairs_with_only_against_lists_only_pairs_with_old_documents(old, new, t
 
 def test_the_summary_counts_the_two_causes_separately(programs, tmp_path):
     corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": PAGE}])
-    corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": text} for text in (NEAR, PAGE, OTHER, OTHER)])
-    said = programs.run("dedup", "new.jsonl", "-o", "out", "--against", "old.jsonl", cwd=tmp_path).stdout
+    corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"text": text} for text in (NEAR, PAGE, OTHER, OTHER)]
+    )
+    said = programs.run(
+        "dedup", "new.jsonl", "-o", "out", "--against", "old.jsonl", cwd=tmp_path
+    ).stdout
     assert "4 documents: 1 kept, 3 removed (2 exact), 0 rejected.\n" in said
     assert ("Removed because of --against: 2; because of another document of the input: 1.") in said
     arguments = ["dedup", "new.jsonl", "-o", "only", "--against", "old.jsonl", "--only-against"]
@@ -289,7 +343,9 @@ def test_the_summary_counts_the_two_causes_separately(programs, tmp_path):
     assert ("Removed because of --against: 2; the input was not compared with itself.") in said
 
 
-@pytest.mark.parametrize("command", [["dedup", "new.jsonl", "-o", "out"], ["pairs", "new.jsonl", "-o", "out.csv"]])
+@pytest.mark.parametrize(
+    "command", [["dedup", "new.jsonl", "-o", "out"], ["pairs", "new.jsonl", "-o", "out.csv"]]
+)
 def test_only_against_needs_against(command, programs, tmp_path):
     corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}])
     done = programs.run(*command, "--only-against", cwd=tmp_path)

@@ -19,7 +19,9 @@ NEW |= {"again": NEW["32-1"], "empty": ""}
 
 
 def write(path, documents):
-    path.write_text("".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in documents.items()))
+    path.write_text(
+        "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in documents.items())
+    )
     return path
 
 
@@ -37,15 +39,23 @@ def old(tmp_path):
 
 def run(tmp_path, against, name, **settings):
     given = {"threshold": 0.7, "method": "lsh"} | settings
-    return neardup.deduplicate(write(tmp_path / "new.jsonl", NEW), out=tmp_path / name, against=against, **given)
+    return neardup.deduplicate(
+        write(tmp_path / "new.jsonl", NEW), out=tmp_path / name, against=against, **given
+    )
 
 
 def test_an_index_removes_the_same_documents_as_its_files(tmp_path, old):
     from_file, from_index = run(tmp_path, old[0], "a"), run(tmp_path, old[1], "b")
-    assert from_index.kept.column("doc_id").to_pylist() == from_file.kept.column("doc_id").to_pylist()
-    assert (from_index.num_kept, from_index.num_removed) == (from_file.num_kept, from_file.num_removed)
+    assert (
+        from_index.kept.column("doc_id").to_pylist() == from_file.kept.column("doc_id").to_pylist()
+    )
+    assert (from_index.num_kept, from_index.num_removed) == (
+        from_file.num_kept,
+        from_file.num_removed,
+    )
     by_index, by_file = (
-        {row["doc_id"]: row for row in report.removed.to_pylist()} for report in (from_index, from_file)
+        {row["doc_id"]: row for row in report.removed.to_pylist()}
+        for report in (from_index, from_file)
     )
     assert by_index.keys() == by_file.keys()
     for doc_id, row in by_index.items():
@@ -57,13 +67,16 @@ def test_an_index_removes_the_same_documents_as_its_files(tmp_path, old):
     assert len(removed_by_old) == from_index.removed_against >= 20
     assert {row["kept_file"] for row in removed_by_old} == {str(old[1])}
     assert by_index["again"]["kept_id"] == "32-1"
-    assert (tmp_path / "a" / "kept" / "new.jsonl").read_bytes() == (tmp_path / "b" / "kept" / "new.jsonl").read_bytes()
+    assert (tmp_path / "a" / "kept" / "new.jsonl").read_bytes() == (
+        tmp_path / "b" / "kept" / "new.jsonl"
+    ).read_bytes()
 
 
 def test_clusters_and_warnings_are_those_of_a_run_against_files(tmp_path, old):
     text = OLD["31-0"]
     new = write(
-        tmp_path / "new.jsonl", {"a": text, "own": NEW["32-1"], "b": f"{text} more", "c": OLD["31-1"], "d": text}
+        tmp_path / "new.jsonl",
+        {"a": text, "own": NEW["32-1"], "b": f"{text} more", "c": OLD["31-1"], "d": text},
     )
     settings = {"threshold": 0.7, "method": "lsh"}
     by_file, by_index = (
@@ -86,7 +99,9 @@ def test_only_against_keeps_the_rest_of_the_input(tmp_path, old):
 def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path, old):
     run(tmp_path, old[1], "a", threads=1)
     run(tmp_path, old[1], "b", threads=2, unit="word")
-    assert pq.read_table(tmp_path / "a" / "removed.parquet").equals(pq.read_table(tmp_path / "b" / "removed.parquet"))
+    assert pq.read_table(tmp_path / "a" / "removed.parquet").equals(
+        pq.read_table(tmp_path / "b" / "removed.parquet")
+    )
     assert neardup.load(tmp_path / "a").removed_against >= 20
 
 
@@ -97,7 +112,10 @@ def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path
         ({"per_cluster": 2}, "`per_cluster` 2 needs files"),
         ({"audit": True}, "`audit` needs files in --against"),
         ({"cluster": "components"}, "`cluster` 'components' needs files"),
-        ({"size": 3}, "has signatures jaccard fast-2 word-5 .*, but those of the run are jaccard fast-2 word-3"),
+        (
+            {"size": 3},
+            "has signatures jaccard fast-2 word-5 .*, but those of the run are jaccard fast-2 word-3",
+        ),
         ({"threshold": 0.5}, "below that of the index"),
         ({"measure": "containment", "method": "auto"}, "has signatures"),
     ],
@@ -117,7 +135,9 @@ def test_pairs_and_several_paths_are_errors(tmp_path, old):
 
 
 def command(tmp_path, out="b", **settings):
-    config = neardup.Config(threshold=0.7, method="lsh", against=(str(tmp_path / "old.index"),), **settings)
+    config = neardup.Config(
+        threshold=0.7, method="lsh", against=(str(tmp_path / "old.index"),), **settings
+    )
     new = tmp_path / "new.jsonl"
     if not new.exists():  # a rewritten file counts as another input
         write(new, NEW)
@@ -152,7 +172,12 @@ def test_a_rerun_completes_an_update_that_was_stopped(tmp_path, old, monkeypatch
     kept = command(tmp_path).kept.column("doc_id").to_pylist()
     with Index.open(old[1]) as index:
         assert list(index.ids()) == [*OLD, *kept]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "new.jsonl", "old.index", "old.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "b",
+        "new.jsonl",
+        "old.index",
+        "old.jsonl",
+    ]
 
 
 @pytest.mark.usefixtures("old")
@@ -181,4 +206,9 @@ def test_a_run_says_that_the_index_was_searched_by_its_bands(tmp_path, old):
     assert [warning for warning in exact.warnings if said in warning]
     same = run(tmp_path, old[1], "same")
     higher = run(tmp_path, old[1], "higher", threshold=0.8)
-    assert not [warning for report in (same, higher) for warning in report.warnings if "its own bands" in warning]
+    assert not [
+        warning
+        for report in (same, higher)
+        for warning in report.warnings
+        if "its own bands" in warning
+    ]

@@ -37,7 +37,9 @@ def test_at_threshold_selects_what_a_run_at_that_threshold_selects(keep, thresho
         len(truth.kept),
         len(truth.pairs),
     )
-    fresh = corpora.deduplicate([path], tmp_path / "fresh", keep=keep, **EVERY_PAIR | {"threshold": threshold})
+    fresh = corpora.deduplicate(
+        [path], tmp_path / "fresh", keep=keep, **EVERY_PAIR | {"threshold": threshold}
+    )
     assert again.clusters.equals(fresh.clusters)
     assert again.removed.equals(fresh.removed)
     assert again.rejected.equals(fresh.rejected)
@@ -52,11 +54,17 @@ def test_at_threshold_selects_only_among_found_pairs(path, tmp_path):
     assert corpora.removed_rows(again) == {
         row["doc_id"]: (row["kept_id"], row["similarity"]) for row in expected.removed.to_pylist()
     }
-    assert (again.plan, again.config.bands, again.warnings) == (expected.plan, expected.config.bands, expected.warnings)
+    assert (again.plan, again.config.bands, again.warnings) == (
+        expected.plan,
+        expected.config.bands,
+        expected.warnings,
+    )
 
 
 def test_at_threshold_works_on_an_exact_run(path, tmp_path):
-    report = corpora.deduplicate([path], tmp_path / "out", pairs=True, method="exact", threshold=0.5, size=2)
+    report = corpora.deduplicate(
+        [path], tmp_path / "out", pairs=True, method="exact", threshold=0.5, size=2
+    )
     again = report.at_threshold(0.7)
     assert corpora.removed_rows(again) == Truth(TEXTS, threshold=0.7).removed
     assert (again.plan.method, again.config.audit) == ("exact", False)
@@ -65,7 +73,9 @@ def test_at_threshold_works_on_an_exact_run(path, tmp_path):
 def test_reference_documents_stay_kept(tmp_path):
     old = corpora.write_json_lines(tmp_path / "then" / "old.jsonl", DOCUMENTS[:30])
     new = corpora.write_json_lines(tmp_path / "now" / "new.jsonl", DOCUMENTS[30:])
-    report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, keep="longest", **EVERY_PAIR)
+    report = corpora.deduplicate(
+        [new], tmp_path / "out", against=str(old), pairs=True, keep="longest", **EVERY_PAIR
+    )
     truth = Truth(TEXTS, keep="longest", num_ahead=30, threshold=0.7)
     again = report.at_threshold(0.7)
     assert corpora.removed_rows(again, {"old.jsonl": 0, "new.jsonl": 30}) == truth.removed
@@ -87,7 +97,9 @@ def test_at_threshold_of_components_needs_stored_similarities(tmp_path):
     def page(*words):
         return {"text": " ".join([f"w{at}" for at in range(20)] + list(words))}
 
-    near = corpora.write_json_lines(tmp_path / "near.jsonl", [page("a"), page("a", "b"), page("a", "b", "c")])
+    near = corpora.write_json_lines(
+        tmp_path / "near.jsonl", [page("a"), page("a", "b"), page("a", "b", "c")]
+    )
     settings = {"cluster": "components", "pairs": True, "size": 1, "threshold": 0.8}
     report = corpora.deduplicate([near], tmp_path / "near", **settings)
     removed = report.at_threshold(0.95).removed.to_pylist()
@@ -98,7 +110,9 @@ def test_at_threshold_of_components_needs_stored_similarities(tmp_path):
     chain = [page(*[f"x{at}" for at in range(count)]) for count in (0, 3, 6, 9)]
     far = corpora.write_json_lines(tmp_path / "far.jsonl", chain)
     report = corpora.deduplicate([far], tmp_path / "far", **settings)
-    with pytest.raises(NotStoredError, match="2 documents are connected to the kept one of their cluster only"):
+    with pytest.raises(
+        NotStoredError, match="2 documents are connected to the kept one of their cluster only"
+    ):
         report.at_threshold(0.85)
 
 
@@ -123,7 +137,10 @@ def test_at_threshold_works_without_an_output_folder(path):
 @pytest.mark.parametrize("keep", ["first", "last"])
 def test_at_threshold_of_a_list_of_pairs_uses_input_order(keep, path, tmp_path):
     report = corpora.find_pairs([path], tmp_path / "pairs.csv", keep=keep, **EVERY_PAIR)
-    assert corpora.removed_rows(report.at_threshold(0.7)) == Truth(TEXTS, keep=keep, threshold=0.7).removed
+    assert (
+        corpora.removed_rows(report.at_threshold(0.7))
+        == Truth(TEXTS, keep=keep, threshold=0.7).removed
+    )
 
 
 def test_a_run_of_pairs_does_not_store_another_order(path, tmp_path):

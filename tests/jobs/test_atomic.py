@@ -20,7 +20,10 @@ def _names(folder):
 
 
 def _snapshot(folder):
-    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+    return {
+        str(path): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
 
 
 def test_no_partial_output_is_ever_visible(programs, corpus, tmp_path):
@@ -69,7 +72,9 @@ def test_an_existing_output_is_an_error_without_overwrite(run, pages, tmp_path):
 def test_overwrite_replaces_the_whole_output(run, pages, tmp_path):
     run("dedup", pages, "-o", "out", "--pairs")
     assert run("dedup", pages, "-o", "out", "--overwrite", "--dry-run").code == 0
-    assert _names(tmp_path / "out") == [*("clusters.parquet", "rejected.jsonl", "removed.parquet", "report.json")]
+    assert _names(tmp_path / "out") == [
+        *("clusters.parquet", "rejected.jsonl", "removed.parquet", "report.json")
+    ]
     assert not (tmp_path / WORK).exists()
 
 
@@ -175,7 +180,9 @@ def test_an_output_that_cannot_be_created_fails_before_the_work_begins(out, run,
 
 
 @pytest.mark.parametrize("is_dangling", [False, True])
-def test_an_output_that_is_a_link_is_replaced_or_refused_before_the_work(is_dangling, run, pages, tmp_path):
+def test_an_output_that_is_a_link_is_replaced_or_refused_before_the_work(
+    is_dangling, run, pages, tmp_path
+):
     if not is_dangling:
         run("dedup", pages, "-o", "real")
     (tmp_path / "out").symlink_to("real")
@@ -234,7 +241,9 @@ def test_a_second_run_on_an_output_gets_an_error_and_the_first_continues(program
 
 
 def test_a_run_can_start_while_another_removes_its_work_folder(programs, pages, tmp_path):
-    finished = programs.run("dedup", pages, "-o", "out", cwd=tmp_path, before="remove_folder_before_locking()")
+    finished = programs.run(
+        "dedup", pages, "-o", "out", cwd=tmp_path, before="remove_folder_before_locking()"
+    )
     assert finished.code in {0, 1}
     assert "Traceback" not in finished.stderr
     assert "No such file" not in finished.stderr
@@ -250,7 +259,9 @@ def test_pairs_and_rejected_rows_of_one_name_do_not_collide(run, pages, tmp_path
         assert json.loads((tmp_path / f"{name}.report.json").read_text("utf-8"))["documents"] == 3
 
 
-@pytest.mark.parametrize("beside", ["pairs.csv.report.json", "pairs.csv.rejected.jsonl", "pairs.csv"])
+@pytest.mark.parametrize(
+    "beside", ["pairs.csv.report.json", "pairs.csv.rejected.jsonl", "pairs.csv"]
+)
 def test_pairs_replace_no_file_without_overwrite(beside, run, pages, tmp_path):
     (tmp_path / beside).write_text("mine", "utf-8")
     refused = run("pairs", pages, "-o", "pairs.csv")
@@ -284,7 +295,9 @@ def test_a_file_that_fails_stops_the_reading_of_the_others(run, pages, tmp_path)
     failed = run(*command, before=f"slow_reading(0, 'first'); {change}")
     assert failed.code == 1
     assert "z.jsonl changed" in failed.stderr
-    assert int((tmp_path / "steps").read_text("ascii")) < SLOW_STEPS, "the other file was read to its end first"
+    assert int((tmp_path / "steps").read_text("ascii")) < SLOW_STEPS, (
+        "the other file was read to its end first"
+    )
 
 
 def test_a_killed_run_on_standard_input_leaves_no_permanent_files(pages, tmp_path):
@@ -311,11 +324,16 @@ def test_a_killed_run_on_standard_input_leaves_no_permanent_files(pages, tmp_pat
     ],
 )
 @pytest.mark.parametrize(
-    "when", ["before_part('sketch/000000.arrow'", "after_finish(2", "after_finish(6", "after_finish(10"]
+    "when",
+    ["before_part('sketch/000000.arrow'", "after_finish(2", "after_finish(6", "after_finish(10"],
 )
-def test_a_file_that_changes_while_it_is_read_is_named_and_there_is_no_output(when, change, run, pages, tmp_path):
+def test_a_file_that_changes_while_it_is_read_is_named_and_there_is_no_output(
+    when, change, run, pages, tmp_path
+):
     shutil.copy(pages, tmp_path / "other.jsonl")
-    stopped = run("dedup", "pages.jsonl", "-o", "out", "--threads", "1", before=f"{when}, {change})")
+    stopped = run(
+        "dedup", "pages.jsonl", "-o", "out", "--threads", "1", before=f"{when}, {change})"
+    )
     assert stopped.code == 1, stopped.stderr
     assert "pages.jsonl" in stopped.stderr
     assert re.search("changed while it was read|cannot be read", stopped.stderr)

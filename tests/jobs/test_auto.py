@@ -38,7 +38,9 @@ def inputs(tmp_path):
 
 
 def tables(report):
-    return {name: getattr(report, name).to_pylist() for name in ("kept", "removed", "pairs", "clusters")}
+    return {
+        name: getattr(report, name).to_pylist() for name in ("kept", "removed", "pairs", "clusters")
+    }
 
 
 RUNS = (
@@ -51,7 +53,9 @@ RUNS = (
 
 
 @pytest.mark.parametrize(("run", "method", "room"), pairwise_grid(RUNS, PRICES, ROOMS))
-def test_auto_gives_the_result_of_the_method_it_chooses(method, run, room, inputs, give_room, monkeypatch, tmp_path):
+def test_auto_gives_the_result_of_the_method_it_chooses(
+    method, run, room, inputs, give_room, monkeypatch, tmp_path
+):
     give_room(room)
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
     auto = corpora.deduplicate(inputs, tmp_path / "auto", **AUTO | run)
@@ -67,7 +71,9 @@ def test_auto_gives_the_result_of_the_method_it_chooses(method, run, room, input
 def test_auto_changes_a_result_only_by_what_lsh_may_miss(method, inputs, monkeypatch, tmp_path):
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
     found = corpora.pair_rows(corpora.deduplicate(inputs, tmp_path / "auto", **AUTO).pairs, FIRSTS)
-    lsh = corpora.pair_rows(corpora.deduplicate(inputs, tmp_path / "lsh", **AUTO | {"method": "lsh"}).pairs, FIRSTS)
+    lsh = corpora.pair_rows(
+        corpora.deduplicate(inputs, tmp_path / "lsh", **AUTO | {"method": "lsh"}).pairs, FIRSTS
+    )
     every = Truth(TEXTS).pairs
     assert lsh.items() <= found.items() <= every.items()
     assert found == (every if method == "exact" else lsh)
@@ -80,7 +86,10 @@ def test_reference_documents_precede_all_others(give_room, tmp_path):
         give_room(room)
         report = corpora.deduplicate([new], tmp_path / f"out-{room}", against=str(old), **AUTO)
         assert report.plan.is_exact
-        assert corpora.removed_rows(report, {"old.jsonl": 0, "new.jsonl": 25}) == Truth(TEXTS, num_ahead=25).removed
+        assert (
+            corpora.removed_rows(report, {"old.jsonl": 0, "new.jsonl": 25})
+            == Truth(TEXTS, num_ahead=25).removed
+        )
 
 
 def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monkeypatch, tmp_path):
@@ -99,9 +108,14 @@ def test_neither_files_nor_order_change_the_choice(inputs, tmp_path):
     whole = corpora.write_json_lines(tmp_path / "whole.jsonl", DOCUMENTS)
     turned = corpora.write_json_lines(tmp_path / "turned.jsonl", DOCUMENTS[::-1])
     given = {"parts": inputs, "whole": [whole], "turned": [turned]}
-    plans = {name: corpora.deduplicate(paths, tmp_path / name, **AUTO).plan for name, paths in given.items()}
+    plans = {
+        name: corpora.deduplicate(paths, tmp_path / name, **AUTO).plan
+        for name, paths in given.items()
+    }
     in_memory = api.deduplicate(TEXTS, **AUTO).plan
-    assert {(plan.method, plan.reason) for plan in plans.values()} == {(in_memory.method, in_memory.reason)}
+    assert {(plan.method, plan.reason) for plan in plans.values()} == {
+        (in_memory.method, in_memory.reason)
+    }
 
 
 def test_the_report_has_the_method_and_the_reason(inputs, tmp_path):
@@ -123,7 +137,14 @@ def whole(programs, corpus, tmp_path_factory):
 
 
 @pytest.mark.slow("a run and another for every point of its work")
-@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 3, 9) + sweep("give_room(60_000)", 1, 37))
-def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
+@pytest.mark.parametrize(
+    ("room", "begin", "step"), sweep("pass", 3, 9) + sweep("give_room(60_000)", 1, 37)
+)
+def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(
+    room, begin, step, programs, corpus, whole, tmp_path
+):
     command = ("dedup", corpus, "-o", "out", *COMMAND)
-    assert kill_at_events(programs, command, range(begin, 1000, step), room, whole, tmp_path / "run") > 50
+    assert (
+        kill_at_events(programs, command, range(begin, 1000, step), room, whole, tmp_path / "run")
+        > 50
+    )

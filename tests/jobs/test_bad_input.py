@@ -46,22 +46,64 @@ BAD_ROWS = {
     "an open string": ("a.jsonl", between(b'{"text": "abc'), [], [(2, "broken JSON")], 2),
     "a trailing comma": ("a.jsonl", between(b'{"text": "a",}'), [], [(2, "broken JSON")], 2),
     "single quotes": ("a.jsonl", between(b"{'text': 'a'}"), [], [(2, "broken JSON")], 2),
-    "two objects in a line": ("a.jsonl", between(b'{"text": "a"} {"text": "b"}'), [], [(2, "broken JSON")], 2),
+    "two objects in a line": (
+        "a.jsonl",
+        between(b'{"text": "a"} {"text": "b"}'),
+        [],
+        [(2, "broken JSON")],
+        2,
+    ),
     "a control character": ("a.jsonl", between(b'{"text": "a\tb"}'), [], [(2, "broken JSON")], 2),
     "a bare NaN": ("a.jsonl", between(b'{"text": "a", "x": NaN}'), [], [(2, "broken JSON")], 2),
     "a wrong escape": ("a.jsonl", between(rb'{"text": "\x41"}'), [], [(2, "broken JSON")], 2),
     "a NUL byte": ("a.jsonl", between(b"\x00"), [], [(2, "broken JSON")], 2),
-    "an array instead of an object": ("a.jsonl", between(b'["text"]'), [], [(2, "not an object")], 2),
+    "an array instead of an object": (
+        "a.jsonl",
+        between(b'["text"]'),
+        [],
+        [(2, "not an object")],
+        2,
+    ),
     "a string instead of an object": ("a.jsonl", between(b'"text"'), [], [(2, "not an object")], 2),
     "null instead of an object": ("a.jsonl", between(b"null"), [], [(2, "not an object")], 2),
     "no text": ("a.jsonl", between(b'{"id": "x"}'), [], [(2, "no column 'text'")], 2),
     "a null text": ("a.jsonl", between(b'{"text": null}'), [], [(2, "text is null")], 2),
-    "a null text and a second text": ("a.jsonl", between(b'{"text": null, "text": "b"}'), [], [(2, "null")], 2),
+    "a null text and a second text": (
+        "a.jsonl",
+        between(b'{"text": null, "text": "b"}'),
+        [],
+        [(2, "null")],
+        2,
+    ),
     "a number instead of a text": ("a.jsonl", between(b'{"text": 7}'), [], [(2, "text is int")], 2),
-    "a boolean instead of a text": ("a.jsonl", between(b'{"text": true}'), [], [(2, "text is bool")], 2),
-    "a list instead of a text": ("a.jsonl", between(b'{"text": ["a"]}'), [], [(2, "text is list")], 2),
-    "an object instead of a text": ("a.jsonl", between(b'{"text": {"a": 1}}'), [], [(2, "text is dict")], 2),
-    "nested too deeply": ("a.jsonl", between(b'{"text": "a", "x": ' + b"[" * DEEP), [], [(2, "deep")], 2),
+    "a boolean instead of a text": (
+        "a.jsonl",
+        between(b'{"text": true}'),
+        [],
+        [(2, "text is bool")],
+        2,
+    ),
+    "a list instead of a text": (
+        "a.jsonl",
+        between(b'{"text": ["a"]}'),
+        [],
+        [(2, "text is list")],
+        2,
+    ),
+    "an object instead of a text": (
+        "a.jsonl",
+        between(b'{"text": {"a": 1}}'),
+        [],
+        [(2, "text is dict")],
+        2,
+    ),
+    "nested too deeply": (
+        "a.jsonl",
+        between(b'{"text": "a", "x": ' + b"[" * DEEP),
+        [],
+        [(2, "deep")],
+        2,
+    ),
     "nested too deeply, but closed": (
         "a.jsonl",
         between(b'{"text": "a", "x": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
@@ -76,8 +118,20 @@ BAD_ROWS = {
         [(2, "surrogate")],
         2,
     ),
-    "half a surrogate pair": ("a.jsonl", between(rb'{"text": "\ud800"}'), [], [(2, "surrogate")], 2),
-    "a text that is not UTF-8": ("a.jsonl", between(b'{"text": "caf\xe9"}'), [], [(2, "not valid UTF-8")], 2),
+    "half a surrogate pair": (
+        "a.jsonl",
+        between(rb'{"text": "\ud800"}'),
+        [],
+        [(2, "surrogate")],
+        2,
+    ),
+    "a text that is not UTF-8": (
+        "a.jsonl",
+        between(b'{"text": "caf\xe9"}'),
+        [],
+        [(2, "not valid UTF-8")],
+        2,
+    ),
     "another field that is not UTF-8": (
         "a.jsonl",
         between(b'{"text": "a", "x": "\xff"}'),
@@ -85,8 +139,20 @@ BAD_ROWS = {
         [(2, "not valid UTF-8")],
         2,
     ),
-    "an id that is not UTF-8": ("a.jsonl", between(b'{"text": "a", "id": "\xc3"}'), [], [(2, "not valid UTF-8")], 2),
-    "an id that is a list": ("a.jsonl", between(b'{"text": "a", "id": [1]}'), [], [(2, "column 'id' is a list")], 2),
+    "an id that is not UTF-8": (
+        "a.jsonl",
+        between(b'{"text": "a", "id": "\xc3"}'),
+        [],
+        [(2, "not valid UTF-8")],
+        2,
+    ),
+    "an id that is a list": (
+        "a.jsonl",
+        between(b'{"text": "a", "id": [1]}'),
+        [],
+        [(2, "column 'id' is a list")],
+        2,
+    ),
     "a group that is an object": (
         "a.jsonl",
         between(b'{"text": "a", "site": {}}') + b'{"text": "b", "site": "s"}\n',
@@ -105,11 +171,28 @@ BAD_ROWS = {
         "a.jsonl",
         b'{"items": ["a"]}\n{"items": [null]}\n{"items": null}\n{"items": {"a": 1}}\n{"items": ["b\\u001f"]}\n',
         ["--items-column", "items"],
-        [(2, "item is null"), (3, "items are null"), (4, "items are an object"), (5, "the item separator")],
+        [
+            (2, "item is null"),
+            (3, "items are null"),
+            (4, "items are an object"),
+            (5, "the item separator"),
+        ],
         1,
     ),
-    "a file in UTF-16": ("a.jsonl", GOOD.decode().encode("utf-16"), [], [(1, "UTF-8"), (2, "JSON")], 0),
-    "bad rows at both ends": ("a.jsonl", b"{\n" + GOOD + b"{", [], [(1, "broken JSON"), (3, "broken JSON")], 1),
+    "a file in UTF-16": (
+        "a.jsonl",
+        GOOD.decode().encode("utf-16"),
+        [],
+        [(1, "UTF-8"), (2, "JSON")],
+        0,
+    ),
+    "bad rows at both ends": (
+        "a.jsonl",
+        b"{\n" + GOOD + b"{",
+        [],
+        [(1, "broken JSON"), (3, "broken JSON")],
+        1,
+    ),
     "bad rows in a compressed file": (
         "a.jsonl.gz",
         gzip.compress(between(b"oops")),
@@ -133,13 +216,49 @@ BAD_ROWS = {
         [(2, "never closed, so the next line is taken as part of it")],
         1,
     ),
-    "CSV with text after a closing quote": ("a.csv", b'id,text\n1,"a"b\n2,c\n', [], [(1, "broken CSV")], 1),
-    "CSV that is not UTF-8": ("a.csv", b"id,text\n1,caf\xe9\n2,b\n", [], [(1, "not valid UTF-8")], 1),
-    "CSV with a lone carriage return": ("a.csv", b"id,text\n1,a\rb\n2,c\n", [], [(1, "carriage return")], 1),
+    "CSV with text after a closing quote": (
+        "a.csv",
+        b'id,text\n1,"a"b\n2,c\n',
+        [],
+        [(1, "broken CSV")],
+        1,
+    ),
+    "CSV that is not UTF-8": (
+        "a.csv",
+        b"id,text\n1,caf\xe9\n2,b\n",
+        [],
+        [(1, "not valid UTF-8")],
+        1,
+    ),
+    "CSV with a lone carriage return": (
+        "a.csv",
+        b"id,text\n1,a\rb\n2,c\n",
+        [],
+        [(1, "carriage return")],
+        1,
+    ),
     "TSV with a short row": ("a.tsv", b"id\ttext\n1\ta\n2\n", [], [(2, "1 fields")], 1),
-    "lines that are not UTF-8": ("a.txt", b"good\n\xff\xfe\ngood too\n", ["--lines"], [(2, "not valid UTF-8")], 2),
-    "a text file that is not UTF-8": ("a.txt", "naïve".encode("latin-1"), [], [(1, "not valid UTF-8")], 0),
-    "Parquet with a null text": ("a.parquet", parquet(text=[PAGE, None, OTHER]), [], [(2, "text is null")], 2),
+    "lines that are not UTF-8": (
+        "a.txt",
+        b"good\n\xff\xfe\ngood too\n",
+        ["--lines"],
+        [(2, "not valid UTF-8")],
+        2,
+    ),
+    "a text file that is not UTF-8": (
+        "a.txt",
+        "naïve".encode("latin-1"),
+        [],
+        [(1, "not valid UTF-8")],
+        0,
+    ),
+    "Parquet with a null text": (
+        "a.parquet",
+        parquet(text=[PAGE, None, OTHER]),
+        [],
+        [(2, "text is null")],
+        2,
+    ),
     "Parquet with numbers instead of texts": (
         "a.parquet",
         parquet(text=[1, 2]),
@@ -175,7 +294,13 @@ BAD_ROWS = {
         [(2, "not valid UTF-8")],
         2,
     ),
-    "Arrow with a broken string": ("a.arrow", arrow(text=not_utf8(pa.string())), [], [(2, "not valid UTF-8")], 2),
+    "Arrow with a broken string": (
+        "a.arrow",
+        arrow(text=not_utf8(pa.string())),
+        [],
+        [(2, "not valid UTF-8")],
+        2,
+    ),
     "Arrow with a null item": (
         "a.arrow",
         arrow(basket=[["a", None], ["b"]]),
@@ -187,7 +312,9 @@ BAD_ROWS = {
 
 
 def rejected_of(folder):
-    return [json.loads(line) for line in (folder / "rejected.jsonl").read_bytes().split(b"\n") if line]
+    return [
+        json.loads(line) for line in (folder / "rejected.jsonl").read_bytes().split(b"\n") if line
+    ]
 
 
 @pytest.mark.parametrize("kind", BAD_ROWS)
@@ -257,9 +384,17 @@ FINE = {
     "white space around a row": ("a.jsonl", b'  {"text": "a"}  \n', 1),
     "duplicate keys": ("a.jsonl", b'{"text": "a", "text": "b"}\n', 1),
     "duplicate ids": ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', 2),
-    "huge numbers": ("a.jsonl", b'{"id": 123456789012345678901234567890, "text": "a", "x": 1e999}\n', 1),
+    "huge numbers": (
+        "a.jsonl",
+        b'{"id": 123456789012345678901234567890, "text": "a", "x": 1e999}\n',
+        1,
+    ),
     "joined gzip members": ("a.jsonl.gz", gzip.compress(GOOD) + gzip.compress(LAST), 2),
-    "joined zstd frames": ("a.jsonl.zst", corpora.packed(GOOD, ".zst") + corpora.packed(LAST, ".zst"), 2),
+    "joined zstd frames": (
+        "a.jsonl.zst",
+        corpora.packed(GOOD, ".zst") + corpora.packed(LAST, ".zst"),
+        2,
+    ),
     "an empty compressed text": ("a.jsonl.gz", gzip.compress(b""), 0),
     "Parquet without rows": ("a.parquet", parquet(text=pa.array([], pa.string())), 0),
     "Arrow without rows": ("a.arrow", arrow(text=pa.array([], pa.string())), 0),
@@ -296,7 +431,8 @@ def half(content):
 def noise(num_bytes=20_000):
     rng = random.Random(5)
     return b"".join(
-        json.dumps({"text": f"{rng.random()} {rng.random()}"}).encode() + b"\n" for _ in range(num_bytes // 50)
+        json.dumps({"text": f"{rng.random()} {rng.random()}"}).encode() + b"\n"
+        for _ in range(num_bytes // 50)
     )
 
 
@@ -307,27 +443,82 @@ FLIPPED[200:400] = bytes(200)
 # name: (file, content, options, words of the message)
 BAD_FILES = {
     "truncated gzip": ("a.jsonl.gz", half(gzip.compress(NOISE)), [], "truncated or damaged"),
-    "gzip without its trailer": ("a.jsonl.gz", gzip.compress(NOISE)[:-6], [], "truncated or damaged"),
-    "gzip with a wrong checksum": ("a.jsonl.gz", gzip.compress(NOISE)[:-8] + b"\0" * 8, [], "truncated or damaged"),
-    "truncated zstd": ("a.jsonl.zst", half(corpora.packed(NOISE, ".zst")), [], "truncated or damaged"),
-    "truncated compressed CSV": ("a.csv.gz", half(gzip.compress(b"text\n" + NOISE)), [], "truncated or damaged"),
-    "truncated compressed text": ("a.txt.gz", half(gzip.compress(NOISE)), [], "truncated or damaged"),
+    "gzip without its trailer": (
+        "a.jsonl.gz",
+        gzip.compress(NOISE)[:-6],
+        [],
+        "truncated or damaged",
+    ),
+    "gzip with a wrong checksum": (
+        "a.jsonl.gz",
+        gzip.compress(NOISE)[:-8] + b"\0" * 8,
+        [],
+        "truncated or damaged",
+    ),
+    "truncated zstd": (
+        "a.jsonl.zst",
+        half(corpora.packed(NOISE, ".zst")),
+        [],
+        "truncated or damaged",
+    ),
+    "truncated compressed CSV": (
+        "a.csv.gz",
+        half(gzip.compress(b"text\n" + NOISE)),
+        [],
+        "truncated or damaged",
+    ),
+    "truncated compressed text": (
+        "a.txt.gz",
+        half(gzip.compress(NOISE)),
+        [],
+        "truncated or damaged",
+    ),
     "an empty gzip file": ("a.jsonl.gz", b"", [], "truncated or damaged"),
     "not a gzip file": ("a.jsonl.gz", GOOD, [], "damaged"),
     "not a zstd file": ("a.jsonl.zst", GOOD, [], "damaged"),
-    "truncated Parquet": ("a.parquet", half(corpora._table_bytes(TABLE, "parquet")), [], "not a readable Parquet"),
+    "truncated Parquet": (
+        "a.parquet",
+        half(corpora._table_bytes(TABLE, "parquet")),
+        [],
+        "not a readable Parquet",
+    ),
     "Parquet with zeroed bytes": ("a.parquet", bytes(FLIPPED), [], "not a readable Parquet"),
     "not a Parquet file": ("a.parquet", GOOD * 9, [], "not a readable Parquet"),
     "an empty Parquet file": ("a.parquet", b"", [], "not a readable Parquet"),
-    "truncated Arrow": ("a.arrow", half(corpora._table_bytes(TABLE, "arrow")), [], "not a readable Arrow"),
-    "a truncated Arrow stream": ("a.arrows", half(corpora._table_bytes(TABLE, "arrows")), [], "not a readable Arrow"),
+    "truncated Arrow": (
+        "a.arrow",
+        half(corpora._table_bytes(TABLE, "arrow")),
+        [],
+        "not a readable Arrow",
+    ),
+    "a truncated Arrow stream": (
+        "a.arrows",
+        half(corpora._table_bytes(TABLE, "arrows")),
+        [],
+        "not a readable Arrow",
+    ),
     "not an Arrow file": ("a.arrow", GOOD, [], "not a readable Arrow"),
     "an empty Arrow file": ("a.arrow", b"", [], "not a readable Arrow"),
     "Feather of version 1": ("a.feather", b"FEA1" + b"\0" * 40 + b"FEA1", [], "version 1"),
     "compressed Parquet": ("a.parquet.gz", gzip.compress(parquet(text=["a"])), [], "decompress"),
-    "Parquet without a text column": ("a.parquet", parquet(other=["a"]), [], "no column named text, content, body"),
-    "JSON Lines without a text column": ("a.jsonl", b'{"other": "a"}\n', [], "no column named text, content, body"),
-    "CSV without a header": ("a.csv", b"1,hello there\n2,more\n", [], "no column named text, content, body"),
+    "Parquet without a text column": (
+        "a.parquet",
+        parquet(other=["a"]),
+        [],
+        "no column named text, content, body",
+    ),
+    "JSON Lines without a text column": (
+        "a.jsonl",
+        b'{"other": "a"}\n',
+        [],
+        "no column named text, content, body",
+    ),
+    "CSV without a header": (
+        "a.csv",
+        b"1,hello there\n2,more\n",
+        [],
+        "no column named text, content, body",
+    ),
     "two columns with the same name": ("a.csv", b"text,text\na,b\n", [], "2 columns named 'text'"),
     "a header that is not UTF-8": ("a.csv", b"text,caf\xe9\na,b\n", [], "header"),
     "a missing text column": ("a.jsonl", GOOD, ["--text-column", "body"], "'body'"),
@@ -343,9 +534,19 @@ BAD_FILES = {
     "a missing items column": ("a.jsonl", GOOD, ["--items-column", "basket"], "'basket'"),
     "a column of plain text": ("a.txt", b"a", ["--text-column", "text"], "a.txt is plain text"),
     "marks for plain text": ("a.txt", b"a", ["--mark"], "a.txt is plain text"),
-    "a score that cannot be sorted": ("a.parquet", parquet(text=["a"], score=[[1]]), ["--keep", "max:score"], "score"),
+    "a score that cannot be sorted": (
+        "a.parquet",
+        parquet(text=["a"], score=[[1]]),
+        ["--keep", "max:score"],
+        "score",
+    ),
     "an archive": ("a.zip", b"PK", [], "a.zip"),
-    "one JSON array": ("a.json", b'[\n{"text": "a"}\n]\n', ["--format", "jsonl"], "a single JSON array"),
+    "one JSON array": (
+        "a.json",
+        b'[\n{"text": "a"}\n]\n',
+        ["--format", "jsonl"],
+        "a single JSON array",
+    ),
     "one JSON object": ("a.json", b'{\n"text": "a"\n}\n', [], "a single JSON object"),
     "a negative length in Arrow": (
         "a.arrows",
@@ -453,7 +654,9 @@ def test_rejected_rows_are_in_no_kept_file(tmp_path):
 def test_the_majority_of_scores_does_not_depend_on_the_batch(tmp_path, monkeypatch):
     """Scores of two kinds give the same answer, or the same error, for any split of the rows."""
     scores = [1, "x", 2, 3, "y", "z", "w", 4]
-    path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": f"{s} {PAGE}", "s": s} for s in scores])
+    path = corpora.write_json_lines(
+        tmp_path / "a.jsonl", [{"text": f"{s} {PAGE}", "s": s} for s in scores]
+    )
 
     def answer(out):
         try:

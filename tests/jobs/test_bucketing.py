@@ -19,7 +19,11 @@ TEXTS = [f"{number % 7} of {number} apples in basket {number // 3}" for number i
 
 
 def candidates(table):
-    return {pair for members in table.column("documents").to_pylist() for pair in itertools.combinations(members, 2)}
+    return {
+        pair
+        for members in table.column("documents").to_pylist()
+        for pair in itertools.combinations(members, 2)
+    }
 
 
 @pytest.mark.parametrize("sketch", ["fast", "minhash"])
@@ -30,7 +34,10 @@ def test_buckets_match_the_textbook_for_the_same_signatures(sketch):
     by_hand = textbook.buckets(matrix, bands=16)
     found = [(bucket["band"], bucket["documents"]) for bucket in table.to_pylist()]
     assert found == [
-        (band, members) for band, of_band in enumerate(by_hand) for members in of_band.values() if len(members) > 1
+        (band, members)
+        for band, of_band in enumerate(by_hand)
+        for members in of_band.values()
+        if len(members) > 1
     ]
     assert candidates(table) == textbook.banded_candidates(matrix, bands=16)
 
@@ -39,7 +46,11 @@ def test_pairs_of_a_run_are_the_verified_candidates_of_the_buckets():
     chosen = {"size": 1, "threshold": 0.6, "bands": 16, "rows": 4, "signature_filter": False}
     found = neardup.find_pairs(TEXTS, **chosen).pairs.to_pylist()
     shared = candidates(neardup.buckets(TEXTS, **chosen))
-    exact = {pair for pair in shared if neardup.compare(TEXTS[pair[0]], TEXTS[pair[1]], size=1).jaccard >= 0.6}
+    exact = {
+        pair
+        for pair in shared
+        if neardup.compare(TEXTS[pair[0]], TEXTS[pair[1]], size=1).jaccard >= 0.6
+    }
     assert {(pair["doc_a"], pair["doc_b"]) for pair in found} == exact < shared
 
 
@@ -48,7 +59,10 @@ def test_buckets_have_a_band_a_key_and_the_ids_of_their_documents():
     assert table.schema == pa.schema(
         [("band", pa.int64()), ("key", pa.uint64()), ("documents", pa.large_list(pa.string()))]
     )
-    assert [(row["band"], row["documents"]) for row in table.to_pylist()] == [(0, ["x", "y"]), (1, ["x", "y"])]
+    assert [(row["band"], row["documents"]) for row in table.to_pylist()] == [
+        (0, ["x", "y"]),
+        (1, ["x", "y"]),
+    ]
     assert len(set(table.column("key").to_pylist())) == 2
 
 
@@ -59,9 +73,9 @@ def test_documents_without_shingles_are_in_no_bucket():
 
 def test_only_documents_of_one_group_share_a_bucket():
     table = pa.table({"text": ["a b", "a b", "a b"], "lang": ["en", "de", "en"]})
-    assert neardup.buckets(table, size=1, bands=1, rows=1, group_column="lang").column("documents").to_pylist() == [
-        [0, 2]
-    ]
+    assert neardup.buckets(table, size=1, bands=1, rows=1, group_column="lang").column(
+        "documents"
+    ).to_pylist() == [[0, 2]]
 
 
 def test_items_and_vectors_have_buckets_too():
@@ -109,12 +123,16 @@ def test_signatures_merge_row_by_row():
     assert np.array_equal(merged, neardup.signatures(["a b d", "c"], size=1))
 
 
-@pytest.mark.parametrize("value", [[1, 2], np.array([1, 2]), np.uint32(1), np.zeros((1, 1, 1), np.uint32), None])
+@pytest.mark.parametrize(
+    "value", [[1, 2], np.array([1, 2]), np.uint32(1), np.zeros((1, 1, 1), np.uint32), None]
+)
 def test_merging_rejects_arguments_that_are_not_signatures(value):
     with pytest.raises(DataError, match="`b` must be an array of uint32"):
         neardup.merge_signatures(np.zeros(2, np.uint32), value)
 
 
 def test_merging_signatures_of_different_sizes_is_an_error():
-    with pytest.raises(DataError, match=r"cannot merge signatures of different shapes, got \(16,\) and \(32,\)"):
+    with pytest.raises(
+        DataError, match=r"cannot merge signatures of different shapes, got \(16,\) and \(32,\)"
+    ):
         neardup.merge_signatures(np.zeros(16, np.uint32), np.zeros(32, np.uint32))

@@ -36,7 +36,10 @@ def brute_force(sets, threshold, first_own=0):
 
 def find(sets, threshold, **settings):
     report = neardup.find_pairs(
-        items=[sorted(items) for items in sets], measure="containment", threshold=threshold, **settings
+        items=[sorted(items) for items in sets],
+        measure="containment",
+        threshold=threshold,
+        **settings,
     )
     return [tuple(row.values()) for row in report.pairs.to_pylist()]
 
@@ -52,7 +55,11 @@ def test_pairs_and_both_shares_match_brute_force(sets, threshold):
         ([{1}, {1, 2, 3}], 1.0, [(0, 1, 1.0, 1.0, 1 / 3)]),
         ([{1, 2, 3}, {1}], 1.0, [(0, 1, 1.0, 1 / 3, 1.0)]),
         ([{1}, {1}], 1.0, [(0, 1, 1.0, 1.0, 1.0)]),
-        ([{1, 2, 3, 4, 5}, {1, 2, 3, 4, 6, 7}], 0.8, [(0, 1, 0.8, 0.8, 4 / 6)]),  # t * n is a whole number
+        (
+            [{1, 2, 3, 4, 5}, {1, 2, 3, 4, 6, 7}],
+            0.8,
+            [(0, 1, 0.8, 0.8, 4 / 6)],
+        ),  # t * n is a whole number
         ([{1, 2, 3, 4, 5}, {1, 2, 3, 6, 7, 8}], 0.8, []),
         ([set(), {1}, set()], 0.1, []),
     ],
@@ -102,10 +109,18 @@ def test_files_give_the_same_result_as_memory(tmp_path):
     assert found.column_names[:3] == ["doc_a", "doc_b", "similarity"]
     assert found.column_names[-2:] == ["containment_a", "containment_b"]
     rows = [
-        (row["row_a"] - 1, row["row_b"] - 1, row["similarity"], row["containment_a"], row["containment_b"])
+        (
+            row["row_a"] - 1,
+            row["row_b"] - 1,
+            row["similarity"],
+            row["containment_a"],
+            row["containment_b"],
+        )
         for row in found.to_pylist()
     ]
-    assert rows == [tuple(row.values()) for row in neardup.find_pairs(texts, **chosen).pairs.to_pylist()]
+    assert rows == [
+        tuple(row.values()) for row in neardup.find_pairs(texts, **chosen).pairs.to_pylist()
+    ]
 
 
 def test_old_documents_are_not_compared_with_each_other(tmp_path):
@@ -113,11 +128,16 @@ def test_old_documents_are_not_compared_with_each_other(tmp_path):
     write(tmp_path / "old.jsonl", texts[:30])
     write(tmp_path / "new.jsonl", texts[30:])
     report = neardup.find_pairs(
-        tmp_path / "new.jsonl", against=tmp_path / "old.jsonl", measure="containment", size=2, threshold=0.5
+        tmp_path / "new.jsonl",
+        against=tmp_path / "old.jsonl",
+        measure="containment",
+        size=2,
+        threshold=0.5,
     )
     first = {"old.jsonl": -1, "new.jsonl": 29}
     rows = [
-        (first[row["file_a"]] + row["row_a"], first[row["file_b"]] + row["row_b"]) for row in report.pairs.to_pylist()
+        (first[row["file_a"]] + row["row_a"], first[row["file_b"]] + row["row_b"])
+        for row in report.pairs.to_pylist()
     ]
     sets = [oracles.shingles(text, size=2) for text in texts]
     assert rows == [pair[:2] for pair in brute_force(sets, 0.5, first_own=30)]
@@ -145,9 +165,14 @@ def test_an_interrupted_run_reports_what_an_uninterrupted_one_reports(tmp_path, 
             neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
     assert (tmp_path / ".out.parquet.neardup" / "containers.arrow").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(stage.ContainmentIndex, "find_containers", stop)  # the finished table is reused
+        patched.setattr(
+            stage.ContainmentIndex, "find_containers", stop
+        )  # the finished table is reused
         neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "out.parquet", **chosen)
-    reports = [json.loads((tmp_path / f"{name}.parquet.report.json").read_text()) for name in ("whole", "out")]
+    reports = [
+        json.loads((tmp_path / f"{name}.parquet.report.json").read_text())
+        for name in ("whole", "out")
+    ]
     for report in reports:
         for name in ("seconds", "stages", "peak_memory_bytes", "files"):
             del report[name]
@@ -164,7 +189,9 @@ def test_deduplicating_by_containment_without_against_is_an_error(tmp_path):
         neardup.find_pairs(["a b", "a b"], measure="containment").at_threshold(0.9)
 
 
-@pytest.mark.parametrize("wrong", [{"method": "lsh"}, {"bands": 4}, {"rows": 4}, {"collapse_empty": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"method": "lsh"}, {"bands": 4}, {"rows": 4}, {"collapse_empty": True}]
+)
 def test_settings_that_containment_does_not_have_are_refused(wrong):
     with pytest.raises(ConfigError, match="containment"):
         neardup.Config(measure="containment", **wrong)
@@ -183,12 +210,24 @@ def test_the_compiled_kernel_equals_plain_python(sets, threshold, first_own):
     hashes = np.array([item + 1 for items in sets for item in sorted(items)], np.uint64)
     ends = np.cumsum([0, *map(len, sets)])
     rows, groups = np.arange(len(sets)), np.arange(len(sets)) % 2
-    joined = stage.ContainmentIndex(rows, groups, Sets(hashes, ends), num_ahead=first_own, threshold=threshold)
+    joined = stage.ContainmentIndex(
+        rows, groups, Sets(hashes, ends), num_ahead=first_own, threshold=threshold
+    )
     answers = []
     for module in (kernel, plain(kernel)):
-        found, scratch = np.full((200, 3), -1), (np.zeros(len(sets), np.int64), np.zeros(1, np.int64))
+        found, scratch = (
+            np.full((200, 3), -1),
+            (np.zeros(len(sets), np.int64), np.zeros(1, np.int64)),
+        )
         counts = module.find_containers(
-            joined._docs, joined._walks, joined._postings, rows, joined._first_own, threshold, scratch, found
+            joined._docs,
+            joined._walks,
+            joined._postings,
+            rows,
+            joined._first_own,
+            threshold,
+            scratch,
+            found,
         )
         answers.append((counts, found.tobytes()))
     assert answers[0] == answers[1]

@@ -51,7 +51,9 @@ def decide(folder, **decisions):
 
 
 def removed(report):
-    return {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()}
+    return {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()
+    }
 
 
 def jaccard(a, b):
@@ -60,7 +62,9 @@ def jaccard(a, b):
 
 def run(pages, **decisions):
     path = decide(pages.parent, **decisions)
-    return neardup.deduplicate(pages, out=pages.parent / "clean", decisions=path, overwrite=True, **SETTINGS)
+    return neardup.deduplicate(
+        pages, out=pages.parent / "clean", decisions=path, overwrite=True, **SETTINGS
+    )
 
 
 def test_without_decisions_the_first_leads(pages):
@@ -70,7 +74,9 @@ def test_without_decisions_the_first_leads(pages):
 @pytest.mark.parametrize("method", ["lsh", "exact"])
 def test_a_document_to_keep_is_kept_and_others_are_still_removed(pages, method):
     path = decide(pages.parent, b="keep")
-    report = neardup.deduplicate(pages, out=pages.parent / "clean", decisions=path, method=method, **SETTINGS)
+    report = neardup.deduplicate(
+        pages, out=pages.parent / "clean", decisions=path, method=method, **SETTINGS
+    )
     assert removed(report) == {"c": ("a", jaccard("a", "c"))}
     assert report.decisions == {"kept": 1, "removed": 0, "unmatched": 0}
     assert report.kept.column("doc_id").to_pylist() == ["a", "b", "far", "lone"]
@@ -118,7 +124,11 @@ def test_a_member_that_per_cluster_spares_can_be_removed(pages):
     [
         ("c", "other tail", "the decision about row 3 of pages.jsonl matches no document: "),
         ("bc", "other tail", "1 of 2 decisions, about row 3 of pages.jsonl, matches no document: "),
-        ("bc", "tail", "2 of 2 decisions match no document, the first about row 2 of pages.jsonl: "),
+        (
+            "bc",
+            "tail",
+            "2 of 2 decisions match no document, the first about row 2 of pages.jsonl: ",
+        ),
     ],
 )
 def test_a_decision_about_another_text_is_a_warning(pages, decided, changed, warning):
@@ -149,8 +159,14 @@ def test_a_run_with_decisions_cannot_be_selected_again(pages):
     [
         ("{", "is not a file of decisions"),
         ('{"neardup_decisions": 2, "decisions": []}', "has format 2"),
-        ('{"neardup_decisions": 1, "decisions": [{"decision": "burn", "file": "a", "row": 1, "digest": ""}]}', "burn"),
-        ('{"neardup_decisions": 1, "decisions": [{"decision": "keep", "file": "a", "row": 0, "digest": ""}]}', "row"),
+        (
+            '{"neardup_decisions": 1, "decisions": [{"decision": "burn", "file": "a", "row": 1, "digest": ""}]}',
+            "burn",
+        ),
+        (
+            '{"neardup_decisions": 1, "decisions": [{"decision": "keep", "file": "a", "row": 0, "digest": ""}]}',
+            "row",
+        ),
     ],
 )
 def test_a_file_without_decisions_is_an_error(pages, content, said):

@@ -80,12 +80,20 @@ def as_sets(members):
 def test_the_best_of_all_contained_references_is_chosen(references, own, threshold):
     references = [reference for reference in references if reference]
     # Multiplied, because the index expects hashes: evenly spread numbers.
-    spread = [[{item * 0x9E3779B97F4A7C15 % 2**64 for item in items} for items in side] for side in (references, own)]
-    index = containment.ReferenceIndex(np.arange(len(references)), as_sets(spread[0]), threshold=threshold)
-    lists = pa.array(
-        [np.array(sorted(items), np.uint64).view(np.int64) for items in spread[1]], pa.large_list(pa.int64())
+    spread = [
+        [{item * 0x9E3779B97F4A7C15 % 2**64 for item in items} for items in side]
+        for side in (references, own)
+    ]
+    index = containment.ReferenceIndex(
+        np.arange(len(references)), as_sets(spread[0]), threshold=threshold
     )
-    batch = pa.record_batch([pa.array(range(100, 100 + len(own)), pa.int64()), lists], names=["row", "shingles"])
+    lists = pa.array(
+        [np.array(sorted(items), np.uint64).view(np.int64) for items in spread[1]],
+        pa.large_list(pa.int64()),
+    )
+    batch = pa.record_batch(
+        [pa.array(range(100, 100 + len(own)), pa.int64()), lists], names=["row", "shingles"]
+    )
     pairs = pa.RecordBatch.from_struct_array(index.find_contained(batch).column("pairs").flatten())
     expected = [
         (number, 100 + row, *shares(reference, items))
@@ -93,12 +101,19 @@ def test_the_best_of_all_contained_references_is_chosen(references, own, thresho
         for number, reference in enumerate(references)
         if items and shares(reference, items)[0] >= threshold
     ]
-    found = [(row["row_a"], row["row_b"], row["similarity"], row["containment_b"]) for row in pairs.to_pylist()]
+    found = [
+        (row["row_a"], row["row_b"], row["similarity"], row["containment_b"])
+        for row in pairs.to_pylist()
+    ]
     assert sorted(found) == sorted(expected)
-    chosen = {row["row"]: row for row in containment.choose_best(pairs.cast(schema.CONTAINMENT_PAIRS)).to_pylist()}
+    chosen = {
+        row["row"]: row
+        for row in containment.choose_best(pairs.cast(schema.CONTAINMENT_PAIRS)).to_pylist()
+    }
     matches = {100 + row: best(references, items, threshold) for row, items in enumerate(own)}
     assert {
-        row: (match["kept_row"], match["similarity"], match["containment_removed"]) for row, match in chosen.items()
+        row: (match["kept_row"], match["similarity"], match["containment_removed"])
+        for row, match in chosen.items()
     } == {row: match for row, match in matches.items() if match}
     assert all(match["similarity"] == match["containment_kept"] for match in chosen.values())
 
@@ -108,7 +123,8 @@ def test_shared_items_are_counted_as_in_plain_python(own, others, threshold):
     pairs = [(a, b) for a in range(len(own)) for b in range(len(others)) if others[b]]
     expected = [len(own[a] & others[b]) for a, b in pairs]
     expected = [
-        count if count / len(others[b]) >= threshold else -1 for count, (_, b) in zip(expected, pairs, strict=True)
+        count if count / len(others[b]) >= threshold else -1
+        for count, (_, b) in zip(expected, pairs, strict=True)
     ]
     given_pairs = np.array(pairs, np.int64).reshape(-1, 2)
     for count_shared in (kernel.count_shared, plain(kernel).count_shared):
@@ -127,11 +143,15 @@ def test_files_agree_with_brute_force(part_bytes, room, files, tmp_path, monkeyp
     expected = truth()
     assert removed_rows(report) == expected
     assert len(expected) > 5
-    assert [row["similarity"] for row in report.removed.to_pylist()] == [match[1] for match in expected.values()]
+    assert [row["similarity"] for row in report.removed.to_pylist()] == [
+        match[1] for match in expected.values()
+    ]
     assert (report.removed_against, report.removed_within) == (len(expected), 0)
     assert report.config.only_against
     kept = [json.loads(line) for line in (tmp_path / "out/kept/new.jsonl").read_text().splitlines()]
-    assert kept == [row for number, row in enumerate(DOCUMENTS) if number >= NUM_OLD and number not in expected]
+    assert kept == [
+        row for number, row in enumerate(DOCUMENTS) if number >= NUM_OLD and number not in expected
+    ]
     columns = ["doc_id", "kept_id", "similarity", "file", "row", "kept_file", "kept_row"]
     assert report.removed.column_names == [*columns, "containment_removed", "containment_kept"]
     stored = pq.read_table(tmp_path / "out/removed.parquet")
@@ -144,18 +164,29 @@ def test_containment_is_found_only_within_a_group(files):
     sets = [oracles.shingles(row["text"], size=2) for row in DOCUMENTS]
     expected = set()
     for row, document in enumerate(NEW, NUM_OLD):
-        same = [sets[at] if OLD[at]["site"] == document["site"] else frozenset() for at in range(NUM_OLD)]
+        same = [
+            sets[at] if OLD[at]["site"] == document["site"] else frozenset()
+            for at in range(NUM_OLD)
+        ]
         expected |= {row} if best(same, sets[row], 0.6) else set()
     assert set(removed_rows(report)) == expected
     assert 0 < len(expected) < len(truth())
 
 
-def test_a_long_document_that_quotes_a_question_is_removed_and_a_similar_pair_of_the_input_stays(tmp_path):
+def test_a_long_document_that_quotes_a_question_is_removed_and_a_similar_pair_of_the_input_stays(
+    tmp_path,
+):
     question = "which river flows through the old town of the capital and under nine stone bridges"
     filler = " ".join(f"filler{number}" for number in range(500))
-    texts = {"quotes": f"{filler} {question} {filler}", "page": f"{filler} one", "again": f"{filler} two"}
+    texts = {
+        "quotes": f"{filler} {question} {filler}",
+        "page": f"{filler} one",
+        "again": f"{filler} two",
+    }
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "q", "text": question}])
-    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
+    new = corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"id": name, "text": text} for name, text in texts.items()]
+    )
     by_jaccard = neardup.deduplicate(new, against=str(old), only_against=True, threshold=0.5)
     assert by_jaccard.num_removed == 0
     report = neardup.deduplicate(new, against=str(old), measure="containment")
@@ -171,7 +202,9 @@ def test_documents_shorter_than_a_shingle_are_counted_and_found_only_as_a_whole(
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": text} for text in own])
     report = neardup.deduplicate(new, out=tmp_path / "out", against=str(old), measure="containment")
     [warning] = [words for words in report.warnings if "--against" in words]
-    assert warning.startswith("2 of 5 documents of --against have fewer than 5 words, the size of a shingle: ")
+    assert warning.startswith(
+        "2 of 5 documents of --against have fewer than 5 words, the size of a shingle: "
+    )
     assert report.removed.column("doc_id").to_pylist() == ["new.jsonl:1", "new.jsonl:3"]
     smaller = neardup.deduplicate(new, against=str(old), measure="containment", size=3)
     assert smaller.num_removed == 3
@@ -182,9 +215,14 @@ def test_documents_shorter_than_a_shingle_are_counted_and_found_only_as_a_whole(
 
 def test_stored_pairs_answer_for_a_higher_threshold(files, tmp_path):
     old, new = files
-    report = neardup.deduplicate(Path(new), out=tmp_path / "out", against=old, pairs=True, **CONTAINMENT)
+    report = neardup.deduplicate(
+        Path(new), out=tmp_path / "out", against=old, pairs=True, **CONTAINMENT
+    )
     sets = [oracles.shingles(text, size=2) for text in corpora.texts_of(DOCUMENTS)]
-    listed = {(row["row_a"] - 1, row["row_b"] - 1 + NUM_OLD): row["similarity"] for row in report.pairs.to_pylist()}
+    listed = {
+        (row["row_a"] - 1, row["row_b"] - 1 + NUM_OLD): row["similarity"]
+        for row in report.pairs.to_pylist()
+    }
     assert listed == {
         (a, b): shares(sets[a], sets[b])[0]
         for b in range(NUM_OLD, len(sets))
@@ -207,7 +245,9 @@ def test_containment_pairs_with_only_against_are_across_the_two_sources(files):
 def test_an_explanation_states_the_contained_share(programs, tmp_path):
     question = "which river flows through the old town of the capital and under nine stone bridges"
     corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "q", "text": question}])
-    corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": "n", "text": f"{question} and more of it"}])
+    corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"id": "n", "text": f"{question} and more of it"}]
+    )
     arguments = ["--against", "old.jsonl", "--measure", "containment"]
     assert programs.run("dedup", "new.jsonl", "-o", "out", *arguments, cwd=tmp_path).code == 0
     said = programs.run("explain", "out", "n", "--quiet", cwd=tmp_path)
@@ -223,9 +263,14 @@ def test_an_explanation_states_the_contained_share(programs, tmp_path):
         ({"against": "old.jsonl", "audit": True}, "`audit` needs the measure 'jaccard'"),
     ],
 )
-def test_settings_that_containment_does_not_support_are_errors(settings, words, tmp_path, monkeypatch):
+def test_settings_that_containment_does_not_support_are_errors(
+    settings, words, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    new, _ = (corpora.write_json_lines(tmp_path / name, [{"text": "a"}]) for name in ("new.jsonl", "old.jsonl"))
+    new, _ = (
+        corpora.write_json_lines(tmp_path / name, [{"text": "a"}])
+        for name in ("new.jsonl", "old.jsonl")
+    )
     with pytest.raises(ConfigError, match=words):
         neardup.deduplicate(new, measure="containment", **settings)
 
@@ -241,8 +286,20 @@ def test_a_killed_run_resumes_to_the_same_bytes(programs, tmp_path):
     rng = random.Random(5)
     pages = [" ".join(rng.choices(oracles.WORDS.split(), k=40)) for _ in range(40)]
     corpora.write_json_lines(tmp_path / "old.jsonl", [{"text": page} for page in pages[:10]])
-    corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": f"{page} {pages[0]}"} for page in pages])
-    command = ["dedup", "../new.jsonl", "-o", "out", "--against", "../old.jsonl", "--measure", "containment", "--pairs"]
+    corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"text": f"{page} {pages[0]}"} for page in pages]
+    )
+    command = [
+        "dedup",
+        "../new.jsonl",
+        "-o",
+        "out",
+        "--against",
+        "../old.jsonl",
+        "--measure",
+        "containment",
+        "--pairs",
+    ]
     assert programs.run(*command, cwd=tmp_path / "whole").code == 0
     for number in (2, 5, 9):
         folder = tmp_path / f"killed{number}"

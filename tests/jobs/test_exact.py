@@ -104,7 +104,9 @@ def test_reference_documents_precede_all_others(room, cluster, give_room, tmp_pa
     num_old = 25
     old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:num_old])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[num_old:])
-    report = corpora.deduplicate([new], tmp_path / "out", against=str(old), pairs=True, cluster=cluster, **EXACT)
+    report = corpora.deduplicate(
+        [new], tmp_path / "out", against=str(old), pairs=True, cluster=cluster, **EXACT
+    )
     truth = Truth(TEXTS, num_ahead=num_old, cluster=cluster)
     firsts = {"old.jsonl": 0, "new.jsonl": num_old}
     assert corpora.pair_rows(report.pairs, firsts) == truth.pairs
@@ -112,10 +114,21 @@ def test_reference_documents_precede_all_others(room, cluster, give_room, tmp_pa
 
 
 def test_lists_of_items_are_compared(tmp_path):
-    baskets = [["milk", "bread", "tea"], ["bread", "milk"], ["nails"], ["tea", "milk", "bread", "jam"], [], ["nails"]]
+    baskets = [
+        ["milk", "bread", "tea"],
+        ["bread", "milk"],
+        ["nails"],
+        ["tea", "milk", "bread", "jam"],
+        [],
+        ["nails"],
+    ]
     pq.write_table(pa.table({"basket": baskets}), tmp_path / "shop.parquet")
     report = corpora.find_pairs(
-        [tmp_path / "shop.parquet"], tmp_path / "pairs.parquet", items_column="basket", method="exact", threshold=0.6
+        [tmp_path / "shop.parquet"],
+        tmp_path / "pairs.parquet",
+        items_column="basket",
+        method="exact",
+        threshold=0.6,
     )
     assert corpora.pair_rows(report.pairs) == {(0, 1): 2 / 3, (0, 3): 0.75, (2, 5): 1.0}
 
@@ -123,7 +136,9 @@ def test_lists_of_items_are_compared(tmp_path):
 def test_the_report_has_the_method_and_a_finished_run_can_be_loaded(inputs, tmp_path):
     corpora.deduplicate(inputs, tmp_path / "out", pairs=True, **EXACT)
     written = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
-    plan = {name: written["plan"][name] for name in ("method", "bands", "rows", "recall_at_threshold")}
+    plan = {
+        name: written["plan"][name] for name in ("method", "bands", "rows", "recall_at_threshold")
+    }
     assert plan == {"method": "exact", "bands": 0, "rows": 0, "recall_at_threshold": 1.0}
     removed = pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()
     explained = api.explain(tmp_path / "out", removed[0]["doc_id"])
@@ -148,10 +163,17 @@ def whole(programs, corpus, tmp_path_factory):
 
 
 @pytest.mark.slow("a run and another for every point of its work")
-@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 2, 4) + sweep("give_room(60_000)", 1, 23))
-def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, programs, corpus, whole, tmp_path):
+@pytest.mark.parametrize(
+    ("room", "begin", "step"), sweep("pass", 2, 4) + sweep("give_room(60_000)", 1, 23)
+)
+def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(
+    room, begin, step, programs, corpus, whole, tmp_path
+):
     command = ("dedup", corpus, "-o", "out", *COMMAND)
-    assert kill_at_events(programs, command, range(begin, 1000, step), room, whole, tmp_path / "run") > 50
+    assert (
+        kill_at_events(programs, command, range(begin, 1000, step), room, whole, tmp_path / "run")
+        > 50
+    )
 
 
 def test_a_run_killed_after_its_postings_does_not_recompute_them(programs, corpus, whole, tmp_path):

@@ -31,7 +31,9 @@ def write_pages(folder):
 
 
 def in_memory(**settings):
-    return neardup.deduplicate({"a": PAGE, "b": NEAR, "c": OTHER, "d": PAGE}, **SETTINGS, **settings)
+    return neardup.deduplicate(
+        {"a": PAGE, "b": NEAR, "c": OTHER, "d": PAGE}, **SETTINGS, **settings
+    )
 
 
 # load
@@ -73,9 +75,17 @@ def test_explain_takes_a_report_or_a_path(source, tmp_path):
         run = tmp_path / "clean" if source == "path" else run
     removed = neardup.explain(run, "b")
     assert (removed.kept_id, removed.text, removed.kept_text) == ("a", NEAR, PAGE)
-    assert removed.similarity == removed.comparison.jaccard == neardup.compare(PAGE, NEAR, size=3).jaccard
+    assert (
+        removed.similarity
+        == removed.comparison.jaccard
+        == neardup.compare(PAGE, NEAR, size=3).jaccard
+    )
     kept = neardup.explain(run, "a")
-    assert (kept.kept_id, kept.text, kept.members) == (None, None, (("b", removed.similarity), ("d", 1.0)))
+    assert (kept.kept_id, kept.text, kept.members) == (
+        None,
+        None,
+        (("b", removed.similarity), ("d", 1.0)),
+    )
     assert neardup.explain(run, "c").members == ()
     with pytest.raises(DataError, match="named 'bb'"):
         neardup.explain(run, "bb")
@@ -83,7 +93,9 @@ def test_explain_takes_a_report_or_a_path(source, tmp_path):
 
 def test_explain_in_memory_distinguishes_equal_ids_by_row():
     report = neardup.deduplicate([PAGE, NEAR, PAGE], ids=["u", "u", "v"], **SETTINGS)
-    with pytest.raises(DataError, match=r"2 documents are named 'u': rows 0, 1[\s\S]*hint: add row=0"):
+    with pytest.raises(
+        DataError, match=r"2 documents are named 'u': rows 0, 1[\s\S]*hint: add row=0"
+    ):
         neardup.explain(report, "u")
     assert neardup.explain(report, "u", row=0).members == (
         ("u", neardup.compare(PAGE, NEAR, size=3).jaccard),
@@ -99,7 +111,12 @@ def test_explain_in_memory_distinguishes_equal_ids_by_row():
 def test_explain_works_by_position_and_for_documents_without_text():
     report = neardup.deduplicate(items=[["tea", "jam"], ["jam", "tea"], None])
     answer = neardup.explain(report, 1)
-    assert (answer.kept_id, answer.similarity, answer.text, answer.comparison) == (0, 1.0, None, None)
+    assert (answer.kept_id, answer.similarity, answer.text, answer.comparison) == (
+        0,
+        1.0,
+        None,
+        None,
+    )
     with pytest.raises(DataError, match="named '2'"):
         neardup.explain(report, 2)
     with pytest.raises(DataError, match=r"named '1'[\s\S]*hint"):
@@ -179,5 +196,7 @@ def test_a_notebook_shows_one_bar_per_stage_and_escapes_data():
 
 
 def test_python_m_neardup_runs_the_command():
-    answer = subprocess.run([sys.executable, "-m", "neardup", "--version"], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-m", "neardup", "--version"], capture_output=True, text=True, check=True
+    )
     assert answer.stdout == f"neardup, version {neardup.__version__}\n"

@@ -19,7 +19,9 @@ def texts(seed=1, num_documents=400, num_words=60):
     made = []
     for _ in range(num_documents):
         words = rng.choice(made).split() if made and rng.random() < 0.4 else []
-        words = words or [f"w{rng.randrange(3000)}" for _ in range(rng.randrange(num_words // 2, num_words))]
+        words = words or [
+            f"w{rng.randrange(3000)}" for _ in range(rng.randrange(num_words // 2, num_words))
+        ]
         words[rng.randrange(len(words))] = f"n{rng.randrange(10**6)}"
         made.append(" ".join(words))
     return made
@@ -28,15 +30,24 @@ def texts(seed=1, num_documents=400, num_words=60):
 TEXTS = texts()
 
 
-@pytest.mark.parametrize("settings", [{}, {"threshold": 0.5, "size": 2}, {"unit": "char", "size": 6}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"threshold": 0.5, "size": 2}, {"unit": "char", "size": 6}], ids=str
+)
 def test_the_plan_of_documents_is_that_of_their_run(settings):
     plan, report = neardup.plan(TEXTS, **settings), neardup.deduplicate(TEXTS, **settings)
-    assert (plan.method, plan.bands, plan.reason) == (report.plan.method, report.plan.bands, report.plan.reason)
+    assert (plan.method, plan.bands, plan.reason) == (
+        report.plan.method,
+        report.plan.bands,
+        report.plan.reason,
+    )
 
 
 @pytest.mark.parametrize("pairs", [True, False])
 def test_the_forecast_of_each_method_matches_its_run(pairs):
-    forecasts = {found.method: found for found in neardup.plan(TEXTS, threshold=0.6, pairs=pairs).estimate.forecasts}
+    forecasts = {
+        found.method: found
+        for found in neardup.plan(TEXTS, threshold=0.6, pairs=pairs).estimate.forecasts
+    }
     assert list(forecasts) == ["lsh", "exact"]
     for method, forecast in forecasts.items():
         report = neardup.deduplicate(TEXTS, threshold=0.6, method=method, pairs=pairs)
@@ -75,7 +86,9 @@ def test_a_large_input_is_forecast_from_a_sample(tmp_path, monkeypatch):
         found = neardup.plan(source).estimate
         assert found.sampled_documents < len(TEXTS) / 2
         assert found.documents == pytest.approx(len(TEXTS), rel=0.3)
-        assert found.sampled_ratio == pytest.approx(found.sampled_documents / found.documents, rel=0.01)
+        assert found.sampled_ratio == pytest.approx(
+            found.sampled_documents / found.documents, rel=0.01
+        )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +110,9 @@ def test_advice_follows_the_length_of_documents(num_words, settings, words):
 
 def test_vectors_and_empty_inputs_have_a_forecast():
     vectors = np.random.default_rng(1).normal(size=(50, 8))
-    assert [found.method for found in neardup.plan(vectors, measure="cosine").estimate.forecasts] == ["lsh"]
+    assert [
+        found.method for found in neardup.plan(vectors, measure="cosine").estimate.forecasts
+    ] == ["lsh"]
     empty = neardup.plan([])
     assert (empty.method, empty.estimate.documents, empty.estimate.advice) == ("exact", 0, ())
 
@@ -106,7 +121,9 @@ def test_predicted_memory_grows_with_sets_up_to_the_limit():
     few = predict.Contents(documents=10**4, shingles=10**6)
     many = predict.Contents(documents=10**6, shingles=10**8)
     plan = neardup.plan()
-    needed = [predict._memory(found.documents, found, plan, Config(memory="8GB")) for found in (few, many)]
+    needed = [
+        predict._memory(found.documents, found, plan, Config(memory="8GB")) for found in (few, many)
+    ]
     assert needed[0] + 700e6 < needed[1] < 8e9
     assert predict._memory(many.documents, many, plan, Config(memory="400MB")) == 400e6
 
@@ -127,7 +144,9 @@ def test_a_folder_of_many_small_files_is_sampled_completely(tmp_path):
 def sizes_tried(monkeypatch, seconds, scale):
     """The bytes that each sample of a forecast requests, if trying a sample takes this many seconds per megabyte."""
     now, sizes = [0.0], []
-    sample = predict.Sample(documents=neardup.deduplicate(TEXTS).kept, scale=scale, read_seconds=0, file_bytes=0)
+    sample = predict.Sample(
+        documents=neardup.deduplicate(TEXTS).kept, scale=scale, read_seconds=0, file_bytes=0
+    )
 
     def tried(take, most_bytes, _):
         sizes.append(most_bytes)
@@ -137,7 +156,9 @@ def sizes_tried(monkeypatch, seconds, scale):
             method="lsh", bands=1, rows=1, recall_at_threshold=1, candidates=0, pairs=0, memory_bytes=0, disk_bytes=0,
             seconds=taken * scale,
         )  # fmt: skip
-        return predict._Trial(sample=take(most_bytes), plan=neardup.plan(), forecasts=(forecast,), seconds=taken)
+        return predict._Trial(
+            sample=take(most_bytes), plan=neardup.plan(), forecasts=(forecast,), seconds=taken
+        )
 
     monkeypatch.setattr(predict, "_try", tried)
     monkeypatch.setattr(predict, "_sampled_bytes", lambda _: sizes[-1])
@@ -147,14 +168,18 @@ def sizes_tried(monkeypatch, seconds, scale):
     return sizes, now[0]
 
 
-@pytest.mark.parametrize(("seconds", "scale"), [(0.02, 10), (0.02, 10**4), (0.2, 100), (2, 10), (0.001, 1000)])
+@pytest.mark.parametrize(
+    ("seconds", "scale"), [(0.02, 10), (0.02, 10**4), (0.2, 100), (2, 10), (0.001, 1000)]
+)
 def test_samples_grow_until_a_second_and_a_tenth_of_the_run_are_spent(monkeypatch, seconds, scale):
     sizes, spent = sizes_tried(monkeypatch, seconds, scale)
     first = seconds * predict.FIRST_BYTES / 2**20
     foretold = first * scale
     assert sizes[0] == predict.FIRST_BYTES
     assert max(sizes) <= predict.SAMPLE_BYTES
-    assert spent <= max(first, min(10, 1 + 0.1 * max(foretold, seconds * sizes[-1] / 2**20 * scale)))
+    assert spent <= max(
+        first, min(10, 1 + 0.1 * max(foretold, seconds * sizes[-1] / 2**20 * scale))
+    )
     assert sizes == sorted(sizes)
 
 

@@ -142,11 +142,16 @@ def test_the_work_folder_is_closed_and_the_output_follows_the_umask(programs, pa
     assert stat.S_IMODE((tmp_path / WORK).stat().st_mode) == 0o700
     (tmp_path / "go").touch()
     assert running.wait().code == 0
-    modes = {name: stat.S_IMODE((tmp_path / "out" / name).stat().st_mode) for name in ("", "kept", "removed.parquet")}
+    modes = {
+        name: stat.S_IMODE((tmp_path / "out" / name).stat().st_mode)
+        for name in ("", "kept", "removed.parquet")
+    }
     assert modes == {"": 0o750, "kept": 0o750, "removed.parquet": 0o640}
 
 
-@pytest.mark.parametrize(("mode", "expected"), [(0o600, 0o600), (0o640, 0o640), (0o755, 0o644), (0o400, 0o600)])
+@pytest.mark.parametrize(
+    ("mode", "expected"), [(0o600, 0o600), (0o640, 0o640), (0o755, 0o644), (0o400, 0o600)]
+)
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_kept_rows_are_as_private_as_their_input(mode, expected, is_whole, run, pages, tmp_path):
     if is_whole:
@@ -190,7 +195,10 @@ def test_an_output_that_does_not_list_its_files_is_not_overwritten(run, pages, t
     path = tmp_path / "out" / "report.json"
     stored_report = json.loads(path.read_text("utf-8"))
     path.write_text(
-        json.dumps({name: stored_report[name] for name in stored_report if name not in ("schema", "files")}), "utf-8"
+        json.dumps(
+            {name: stored_report[name] for name in stored_report if name not in ("schema", "files")}
+        ),
+        "utf-8",
     )
     refused = run("dedup", pages, "-o", "out", "--overwrite")
     assert refused.code == 1
@@ -201,12 +209,20 @@ def test_an_output_that_does_not_list_its_files_is_not_overwritten(run, pages, t
 def test_the_report_lists_what_the_run_wrote(run, pages, tmp_path):
     run("dedup", pages, "-o", "out", "--pairs")
     stored_report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
-    names = [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    names = [
+        path.relative_to(tmp_path / "out").as_posix()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    ]
     assert stored_report["schema"] == 2
     assert stored_report["files"] == sorted(names)
     run("pairs", pages, "-o", "pairs.csv")
     stored_report = json.loads((tmp_path / "pairs.csv.report.json").read_text("utf-8"))
-    assert stored_report["files"] == ["pairs.csv", "pairs.csv.rejected.jsonl", "pairs.csv.report.json"]
+    assert stored_report["files"] == [
+        "pairs.csv",
+        "pairs.csv.rejected.jsonl",
+        "pairs.csv.report.json",
+    ]
 
 
 def test_pairs_overwrite_no_file_beside_theirs_that_is_foreign(run, pages, tmp_path):
@@ -224,7 +240,11 @@ def test_a_file_replaced_by_one_of_equal_size_and_time_is_detected(run, pages, t
     status = pages.stat()
     os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
     stopped = run(
-        "dedup", pages, "-o", "out", before="after_finish(2, lambda: os.replace('other.jsonl', 'pages.jsonl'))"
+        "dedup",
+        pages,
+        "-o",
+        "out",
+        before="after_finish(2, lambda: os.replace('other.jsonl', 'pages.jsonl'))",
     )
     assert stopped.code == 1
     assert "pages.jsonl changed while it was read" in stopped.stderr

@@ -40,12 +40,19 @@ WEAK = {"bands": 1, "rows": 128, "threshold": 0.5}
 def finished(tmp_path_factory):
     """A run with stored pairs, an audit and a removed text file, and a new document beside it."""
     folder = tmp_path_factory.mktemp("foreign")
-    rows = [{"id": "a", "text": PAGE}, {"id": "b", "text": NEAR}, {"id": "c", "text": OTHER}, {"id": "d", "text": PAGE}]
+    rows = [
+        {"id": "a", "text": PAGE},
+        {"id": "b", "text": NEAR},
+        {"id": "c", "text": OTHER},
+        {"id": "d", "text": PAGE},
+    ]
     corpora.write_json_lines(folder / "in/pages.jsonl", rows)
     (folder / "in/same.txt").write_text(PAGE)
     (folder / "in/other.txt").write_text(" ".join(WORDS[::-1]))
     (folder / "secret.jsonl").write_text(json.dumps({"id": "s", "text": UNSEEN}) + "\n")
-    corpora.write_json_lines(folder / "new.jsonl", [{"id": "n", "text": OTHER}, {"id": "s", "text": UNSEEN}])
+    corpora.write_json_lines(
+        folder / "new.jsonl", [{"id": "n", "text": OTHER}, {"id": "s", "text": UNSEEN}]
+    )
     neardup.deduplicate(folder / "in", out=folder / "out", pairs=True, audit=True, **WEAK)
     return folder
 
@@ -68,13 +75,25 @@ def change(run, **values):
 
 
 def against(run, finished):
-    return neardup.deduplicate(finished / "new.jsonl", out=run.parent / "fresh", against=str(run), threshold=0.5)
+    return neardup.deduplicate(
+        finished / "new.jsonl", out=run.parent / "fresh", against=str(run), threshold=0.5
+    )
 
 
 def commands(finished):
     """Every command that reads a finished run."""
     return (
-        ["dedup", str(finished / "new.jsonl"), "-o", "fresh", "--against", "out", "--quiet", "--threads", "1"],
+        [
+            "dedup",
+            str(finished / "new.jsonl"),
+            "-o",
+            "fresh",
+            "--against",
+            "out",
+            "--quiet",
+            "--threads",
+            "1",
+        ],
         ["audit", "out", "--quiet", "--threads", "1"],
         ["explain", "out", "d", "--quiet"],
         ["pairs", "out", "-o", "pairs.csv", "--quiet"],
@@ -99,7 +118,11 @@ def exit_code(monkeypatch, capsys, arguments):
 def places(value, above=()):
     """Every key path of a nested value; for a list, only its first entry."""
     entries = (
-        value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else list(enumerate(value))[:1]
+        if isinstance(value, list)
+        else ()
     )
     for key, inner in entries:
         yield (*above, key)
@@ -127,28 +150,55 @@ def reading(run):
     return repr(report.settings()), repr(msgspec.structs.replace(report, config={}))
 
 
-@pytest.mark.parametrize("has_turns", [True, pytest.param(False, marks=pytest.mark.long)], ids=["in turn", "every"])
+@pytest.mark.parametrize(
+    "has_turns", [True, pytest.param(False, marks=pytest.mark.long)], ids=["in turn", "every"]
+)
 @pytest.mark.parametrize("number", range(len(MUTATIONS)), ids=MUTATIONS)
-def test_no_value_of_a_report_gives_a_traceback(finished, run, number, has_turns, monkeypatch, capsys):
-    value, report, command_lines = list(MUTATIONS.values())[number], report_of(run), commands(finished)
-    assert [exit_code(monkeypatch, capsys, arguments) for arguments in command_lines] == [0, 0, 0, 0, 1]
-    whole, seen = list(places(report)), {reading(run)}
-    assert {("inputs", 0, "file"), ("audit", "missed", 0, "chance"), ("plan", "bands"), ("config", "seed")} <= set(
-        whole
+def test_no_value_of_a_report_gives_a_traceback(
+    finished, run, number, has_turns, monkeypatch, capsys
+):
+    value, report, command_lines = (
+        list(MUTATIONS.values())[number],
+        report_of(run),
+        commands(finished),
     )
+    assert [exit_code(monkeypatch, capsys, arguments) for arguments in command_lines] == [
+        0,
+        0,
+        0,
+        0,
+        1,
+    ]
+    whole, seen = list(places(report)), {reading(run)}
+    assert {
+        ("inputs", 0, "file"),
+        ("audit", "missed", 0, "chance"),
+        ("plan", "bands"),
+        ("config", "seed"),
+    } <= set(whole)
     for at, place in enumerate(whole):
         (run / "report.json").write_text(json.dumps(changed(report, place, value)), "utf-8")
         read = reading(run)
-        # A refused report is refused by every command, so they take turns, as all do in `make test`; one that parses
-        # like an earlier one is skipped.
+        # A refused report is refused by every command, so they take turns, as all do in `make
+        # test`; one that parses like an earlier one is skipped.
         in_turn = [command_lines[(at + number) % len(command_lines)]]
-        chosen = in_turn if read is None else () if read in seen else in_turn if has_turns else command_lines
+        chosen = (
+            in_turn
+            if read is None
+            else ()
+            if read in seen
+            else in_turn
+            if has_turns
+            else command_lines
+        )
         seen.add(read)
         for arguments in chosen:
             try:
                 code = exit_code(monkeypatch, capsys, arguments)
             except Exception as error:
-                raise AssertionError(f"{place} to {value!r}: neardup {' '.join(arguments)}") from error
+                raise AssertionError(
+                    f"{place} to {value!r}: neardup {' '.join(arguments)}"
+                ) from error
             assert code in ((1, 2) if read is None else (0, 1, 2)), (place, arguments)
 
 
@@ -210,8 +260,12 @@ def test_removed_and_rejected_text_files_have_no_kept_file(tmp_path, schema):
     neardup.deduplicate(tmp_path / "in", out=tmp_path / "out")
     list_files(tmp_path / "out")
     change(tmp_path / "out", schema=schema)
-    corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": PAGE}, {"text": OTHER}, {"text": "quite new"}])
-    report = neardup.deduplicate(tmp_path / "new.jsonl", out=tmp_path / "fresh", against=str(tmp_path / "out"))
+    corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"text": PAGE}, {"text": OTHER}, {"text": "quite new"}]
+    )
+    report = neardup.deduplicate(
+        tmp_path / "new.jsonl", out=tmp_path / "fresh", against=str(tmp_path / "out")
+    )
     assert report.num_removed == 2
     assert [entry["file"] for entry in report.inputs] == ["a.txt", "c.txt", "new.jsonl"]
 
@@ -226,7 +280,9 @@ READERS = {"audit": neardup.audit, "explain": lambda run: neardup.api.explain(ru
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_an_input_is_read_again_only_if_its_first_bytes_are_those_of_the_report(finished, run, read):
+def test_an_input_is_read_again_only_if_its_first_bytes_are_those_of_the_report(
+    finished, run, read
+):
     source = finished / "in/pages.jsonl"
     content, times = source.read_bytes(), (source.stat().st_atime_ns, source.stat().st_mtime_ns)
     read(run)
@@ -272,7 +328,9 @@ def odd_tables(table):
     yield table.drop_columns(names[:1])
     yield table.drop_columns(names[-1:])
     yield pa.table({name: pa.array([[1]] * table.num_rows) for name in names})
-    yield pa.table({name: pa.nulls(table.num_rows, table.schema.field(name).type) for name in names})
+    yield pa.table(
+        {name: pa.nulls(table.num_rows, table.schema.field(name).type) for name in names}
+    )
     yield pa.table({"x": [1]})
     if "file" in names:
         yield table.set_column(names.index("file"), "file", pa.array(["nowhere"] * table.num_rows))

@@ -30,13 +30,27 @@ def test_the_forged_text_shares_no_word_but_the_sum_of_the_hashes():
 def removed_ids(inputs, **settings):
     """The ids that a run removes, and that of the kept document of each."""
     removed = neardup.deduplicate(inputs, size=1, **settings).removed
-    return dict(zip(removed.column("doc_id").to_pylist(), removed.column("kept_id").to_pylist(), strict=True))
+    return dict(
+        zip(
+            removed.column("doc_id").to_pylist(), removed.column("kept_id").to_pylist(), strict=True
+        )
+    )
 
 
-@pytest.mark.parametrize("settings", [{"method": "lsh"}, {"method": "exact"}, {"method": "auto"}, {"multiset": True}])
+@pytest.mark.parametrize(
+    "settings", [{"method": "lsh"}, {"method": "exact"}, {"method": "auto"}, {"multiset": True}]
+)
 def test_a_forged_copy_is_not_removed(settings):
-    documents = {"original": ORIGINAL, "forged": FORGED, "copy": ORIGINAL, "copy of the forged": FORGED}
-    assert removed_ids(documents, **settings) == {"copy": "original", "copy of the forged": "forged"}
+    documents = {
+        "original": ORIGINAL,
+        "forged": FORGED,
+        "copy": ORIGINAL,
+        "copy of the forged": FORGED,
+    }
+    assert removed_ids(documents, **settings) == {
+        "copy": "original",
+        "copy of the forged": "forged",
+    }
 
 
 def test_a_forged_copy_of_a_reference_document_is_not_removed(tmp_path):
@@ -51,7 +65,9 @@ def test_a_forged_copy_of_a_reference_document_is_not_removed(tmp_path):
 def test_a_forged_copy_has_another_digest_under_every_secret(settings):
     config = Config(size=1, **settings)
     for _ in range(20):
-        sketched = jaccard.sketch(pa.array([ORIGINAL, FORGED]), plan_for(config), config, secret=draw_secret())
+        sketched = jaccard.sketch(
+            pa.array([ORIGINAL, FORGED]), plan_for(config), config, secret=draw_secret()
+        )
         original, forged = sketched.digests
         assert (original != forged).all()
 

@@ -32,7 +32,12 @@ def test_a_semicolon_delimiter_is_reported_and_the_advice_works(run, tmp_path):
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "arrow", "json"])
 def test_a_missing_text_column_names_the_likeliest_by_content(form, run, tmp_path):
     rows = [
-        {"nr": str(at), "link": f"https://example.org/{'long/' * 40}{at}", "comment": text, "site": "a b"}
+        {
+            "nr": str(at),
+            "link": f"https://example.org/{'long/' * 40}{at}",
+            "comment": text,
+            "site": "a b",
+        }
         for at, text in enumerate([PAGE, NEAR, OTHER])
     ]
     content = json.dumps(rows).encode() if form == "json" else corpora.encoded(rows, form)
@@ -42,7 +47,9 @@ def test_a_missing_text_column_names_the_likeliest_by_content(form, run, tmp_pat
     assert f"rows.{form} has no column named text, content, body" in done.stderr
     assert "hint: name the one with the text: --text-column 'comment'" in done.stderr
     assert "(the columns are nr, link, comment, site)" in done.stderr
-    with pytest.raises(DataError, match=r"text_column='comment' \(the columns are nr, link, comment, site\)"):
+    with pytest.raises(
+        DataError, match=r"text_column='comment' \(the columns are nr, link, comment, site\)"
+    ):
         neardup.deduplicate(pa.Table.from_pylist(rows))
 
 
@@ -57,14 +64,44 @@ def test_a_misspelt_column_is_reported_with_the_likely_one(run, tmp_path):
     ("name", "content", "settings", "reason", "hint"),
     [
         ("a.txt", "été".encode("latin-1"), (), "not valid UTF-8", "--encoding latin-1"),
-        ("a.jsonl", '{"text": "été"}'.encode("latin-1"), (), "not valid UTF-8", "--encoding latin-1"),
+        (
+            "a.jsonl",
+            '{"text": "été"}'.encode("latin-1"),
+            (),
+            "not valid UTF-8",
+            "--encoding latin-1",
+        ),
         ("a.jsonl", b'{"text": null}\n{"text": 7}\n', (), "text is null", "--text-column"),
         ("a.jsonl", b"text\nmore text\n", (), "broken JSON", "--format"),
-        ("a.csv", b"text,n\na;1\nb;2\n", (), "the row has 1 fields, the header has 2", "--delimiter"),
+        (
+            "a.csv",
+            b"text,n\na;1\nb;2\n",
+            (),
+            "the row has 1 fields, the header has 2",
+            "--delimiter",
+        ),
         ("a.txt", b"x" * 50, ("--max-document", "10"), "50 bytes long", "--max-document"),
-        ("a.txt", "été".encode("cp1252"), ("--encoding", "utf-16"), "not valid utf-16", "another --encoding"),
-        ("a.jsonl", b'{"vector": "x"}', ("--measure", "hamming"), "vector is text", "--vector-column"),
-        ("a.jsonl", b'{"basket": 7}', ("--items-column", "basket"), "items are a number", "--items-column"),
+        (
+            "a.txt",
+            "été".encode("cp1252"),
+            ("--encoding", "utf-16"),
+            "not valid utf-16",
+            "another --encoding",
+        ),
+        (
+            "a.jsonl",
+            b'{"vector": "x"}',
+            ("--measure", "hamming"),
+            "vector is text",
+            "--vector-column",
+        ),
+        (
+            "a.jsonl",
+            b'{"basket": 7}',
+            ("--items-column", "basket"),
+            "items are a number",
+            "--items-column",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["dedup", "pairs"])
@@ -99,10 +136,13 @@ def test_more_than_half_rejected_is_an_urgent_warning(run, tmp_path):
     corpora.write_json_lines(tmp_path / "a.jsonl", lines)
     done = run("dedup", "a.jsonl", "-o", "out")
     assert done.code == 0
-    said = "2 of 3 rows were rejected; the first is a.jsonl row 2: text is null. Hint: name the column"
+    said = (
+        "2 of 3 rows were rejected; the first is a.jsonl row 2: text is null. Hint: name the column"
+    )
     assert f"WARNING: {said}" in done.stderr
     assert any(
-        warning.startswith(said) for warning in json.loads((tmp_path / "out/report.json").read_text())["warnings"]
+        warning.startswith(said)
+        for warning in json.loads((tmp_path / "out/report.json").read_text())["warnings"]
     )
     corpora.write_json_lines(tmp_path / "b.jsonl", lines[:2])
     assert "WARNING" not in run("dedup", "b.jsonl", "-o", "half").stderr

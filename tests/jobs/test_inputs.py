@@ -15,11 +15,16 @@ from support import corpora
 from support.corpora import NEAR, OTHER, PAGE
 
 ROWS = [{"id": "a", "text": PAGE}, {"id": "b", "text": NEAR}, {"id": "c", "text": OTHER}]
-ACCENTED = "la première fête du quartier aura lieu à l'été près de la forêt où était l'ancien théâtre"
+ACCENTED = (
+    "la première fête du quartier aura lieu à l'été près de la forêt où était l'ancien théâtre"
+)
 
 
 def removed(folder):
-    return {row["doc_id"]: row["kept_id"] for row in pq.read_table(folder / "removed.parquet").to_pylist()}
+    return {
+        row["doc_id"]: row["kept_id"]
+        for row in pq.read_table(folder / "removed.parquet").to_pylist()
+    }
 
 
 def lines_of(documents):
@@ -27,7 +32,9 @@ def lines_of(documents):
 
 
 def csv_of(documents):
-    return "id,text\n" + "".join(f'{document["id"]},"{document["text"]}"\n' for document in documents)
+    return "id,text\n" + "".join(
+        f'{document["id"]},"{document["text"]}"\n' for document in documents
+    )
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "arrow", "text", "lines", "json"])
@@ -48,13 +55,17 @@ def test_format_overrides_the_extension(form, run, tmp_path):
     kept = 1 if form == "text" else 2
     assert f"{2 * documents} documents: {kept} kept" in done.stdout
     # The output can be read in the same format, under the same name.
-    again = run("dedup", "out/kept/rows.data", "-o", "again", "--format", form, "--threshold", "0.7")
+    again = run(
+        "dedup", "out/kept/rows.data", "-o", "again", "--format", form, "--threshold", "0.7"
+    )
     noun = "document" if kept == 1 else "documents"
     assert f"{kept} {noun}: {kept} kept, 0 removed" in again.stdout, again.stderr
 
 
 def test_csv_is_read_from_standard_input(programs, tmp_path):
-    done = programs.run("dedup", "-", "-o", "out", "--format", "csv", "-t", "0.7", cwd=tmp_path, stdin=csv_of(ROWS))
+    done = programs.run(
+        "dedup", "-", "-o", "out", "--format", "csv", "-t", "0.7", cwd=tmp_path, stdin=csv_of(ROWS)
+    )
     assert done.code == 0, done.stderr
     assert removed(tmp_path / "out") == {"b": "a"}
     (kept,) = (tmp_path / "out/kept").iterdir()
@@ -62,7 +73,9 @@ def test_csv_is_read_from_standard_input(programs, tmp_path):
 
 
 def test_a_json_array_is_read_from_standard_input(programs, tmp_path):
-    done = programs.run("dedup", "-", "-o", "out", "-t", "0.7", cwd=tmp_path, stdin=json.dumps(ROWS))
+    done = programs.run(
+        "dedup", "-", "-o", "out", "-t", "0.7", cwd=tmp_path, stdin=json.dumps(ROWS)
+    )
     assert done.code == 0, done.stderr
     assert removed(tmp_path / "out") == {"b": "a"}
 
@@ -73,11 +86,19 @@ def test_kept_elements_of_an_array_keep_their_bytes(tmp_path):
         f'{{"id":"b","text":"{NEAR}"}}',
         '{"id": "c", "text": "\\u00e9"}',
     ]
-    (tmp_path / "rows.json").write_text(f"\ufeff [ {spelled[0]} , {spelled[1]},7,{spelled[2]} ]", "utf-8")
+    (tmp_path / "rows.json").write_text(
+        f"\ufeff [ {spelled[0]} , {spelled[1]},7,{spelled[2]} ]", "utf-8"
+    )
     report = corpora.deduplicate([tmp_path / "rows.json"], tmp_path / "out", threshold=0.7)
     assert removed(tmp_path / "out") == {"b": "a"}
-    assert report.rejected.to_pylist()[0] | {"reason": ""} == {"file": "rows.json", "row": 3, "reason": ""}
-    assert (tmp_path / "out/kept/rows.json").read_text("utf-8") == f"[\n{spelled[0]},\n{spelled[2]}\n]\n"
+    assert report.rejected.to_pylist()[0] | {"reason": ""} == {
+        "file": "rows.json",
+        "row": 3,
+        "reason": "",
+    }
+    assert (tmp_path / "out/kept/rows.json").read_text(
+        "utf-8"
+    ) == f"[\n{spelled[0]},\n{spelled[2]}\n]\n"
     corpora.deduplicate([tmp_path / "rows.json"], tmp_path / "marked", threshold=0.7, mark=True)
     marked = json.loads((tmp_path / "marked/kept/rows.json").read_text("utf-8"))
     assert [(row["id"], row["neardup_kept"], row["neardup_kept_id"]) for row in marked] == [
@@ -115,12 +136,17 @@ def test_only_an_oversized_element_is_rejected(tmp_path):
     (tmp_path / "rows.json").write_text(json.dumps([ROWS[0], {"text": "x" * 3000}, ROWS[2]]))
     report = corpora.deduplicate([tmp_path / "rows.json"], tmp_path / "out", max_document=2000)
     assert (report.num_kept, report.num_rejected) == (2, 1)
-    assert "more than the 2,000 that max_document allows" in report.rejected.to_pylist()[0]["reason"]
+    assert (
+        "more than the 2,000 that max_document allows" in report.rejected.to_pylist()[0]["reason"]
+    )
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet", "arrow", "arrows"])
 def test_columns_within_objects_are_named_with_dots(form, tmp_path):
-    rows = [{"meta": {"id": row["id"], "site": {"lang": "en"}}, "data": {"text": row["text"], "n": 1}} for row in ROWS]
+    rows = [
+        {"meta": {"id": row["id"], "site": {"lang": "en"}}, "data": {"text": row["text"], "n": 1}}
+        for row in ROWS
+    ]
     rows.insert(1, {"meta": {"id": "x", "site": None}, "data": None})
     path = tmp_path / f"rows.{form}"
     content = json.dumps(rows).encode() if form == "json" else corpora.encoded(rows, form)
@@ -147,7 +173,9 @@ def test_a_nested_column_that_does_not_exist_is_an_error(tmp_path):
         corpora.deduplicate([path], tmp_path / "out", text_column="data.body")
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-be", "utf-8-sig", "gb18030"])
+@pytest.mark.parametrize(
+    "encoding", ["latin-1", "cp1252", "utf-16", "utf-16-be", "utf-8-sig", "gb18030"]
+)
 @pytest.mark.parametrize("form", ["jsonl", "csv", "json", "txt", "lines"])
 def test_kept_rows_are_written_in_the_encoding_they_came_in(encoding, form, tmp_path):
     rows = [
@@ -160,14 +188,18 @@ def test_kept_rows_are_written_in_the_encoding_they_came_in(encoding, form, tmp_
         "jsonl": ("\n".join(spelled) + "\n", f"{spelled[0]}\n{spelled[2]}\n"),
         "json": (f"[{','.join(spelled)}]", f"[\n{spelled[0]},\n{spelled[2]}\n]\n"),
         "csv": (csv_of(rows), csv_of([rows[0], rows[2]])),
-        "lines": ("".join(f"{row['text']}\n" for row in rows), f"{rows[0]['text']}\n{rows[2]['text']}\n"),
+        "lines": (
+            "".join(f"{row['text']}\n" for row in rows),
+            f"{rows[0]['text']}\n{rows[2]['text']}\n",
+        ),
         "txt": (ACCENTED, ACCENTED),
     }[form]
     path = tmp_path / f"rows.{form.replace('lines', 'txt')}"
     path.write_bytes(whole.encode(encoding))
     report = corpora.deduplicate([path], tmp_path / "out", encoding=encoding, lines=form == "lines")
     assert (report.num_rejected, report.num_removed) == (0, 0 if form == "txt" else 1)
-    # Without a byte order mark, because the kept lines or records are cut out of a file that has one.
+    # Without a byte order mark, because the kept lines or records are cut out of a file that has
+    # one.
     mark_less = "utf-8" if encoding == "utf-8-sig" and form != "txt" else encoding
     written = (tmp_path / "out/kept" / path.name).read_bytes()
     assert written in (kept.encode(encoding), kept.encode(mark_less))
@@ -187,8 +219,12 @@ def test_big_endian_stays_big_endian(tmp_path):
 def test_only_a_line_that_cannot_be_decoded_is_rejected(tmp_path):
     lines = [PAGE.encode("cp1252"), b"\x81 undefined", "été".encode("cp1252")]
     (tmp_path / "rows.txt").write_bytes(b"\n".join(lines))
-    report = corpora.deduplicate([tmp_path / "rows.txt"], tmp_path / "out", encoding="cp1252", lines=True)
-    assert report.rejected.to_pylist() == [{"file": "rows.txt", "row": 2, "reason": "not valid cp1252"}]
+    report = corpora.deduplicate(
+        [tmp_path / "rows.txt"], tmp_path / "out", encoding="cp1252", lines=True
+    )
+    assert report.rejected.to_pylist() == [
+        {"file": "rows.txt", "row": 2, "reason": "not valid cp1252"}
+    ]
     assert (tmp_path / "out/kept/rows.txt").read_bytes() == lines[0] + b"\n" + lines[2]
 
 
@@ -197,7 +233,9 @@ def test_a_large_encoded_file_can_be_split_at_any_byte(tmp_path, monkeypatch):
     texts = [f"{ACCENTED} {number}" for number in range(200)]
     (tmp_path / "rows.txt").write_bytes("\n".join(texts).encode("utf-16"))
     settings = {"lines": True, "unit": "char", "threshold": 1.0}
-    report = corpora.deduplicate([tmp_path / "rows.txt"], tmp_path / "out", encoding="utf-16", **settings)
+    report = corpora.deduplicate(
+        [tmp_path / "rows.txt"], tmp_path / "out", encoding="utf-16", **settings
+    )
     assert (report.documents, report.num_removed, report.num_rejected) == (200, 0, 0)
 
 
@@ -267,7 +305,11 @@ def test_kept_documents_of_whole_files_keep_their_names(tmp_path):
 
 def test_arrow_null_structs_have_no_text(tmp_path):
     kind = pa.struct([("text", pa.string())])
-    column = pa.StructArray.from_arrays([pa.array([PAGE, "hidden"])], ["text"], mask=pa.array([False, True]))
+    column = pa.StructArray.from_arrays(
+        [pa.array([PAGE, "hidden"])], ["text"], mask=pa.array([False, True])
+    )
     pq.write_table(pa.table({"data": column.cast(kind)}), tmp_path / "rows.parquet")
-    report = corpora.deduplicate([tmp_path / "rows.parquet"], tmp_path / "out", text_column="data.text")
+    report = corpora.deduplicate(
+        [tmp_path / "rows.parquet"], tmp_path / "out", text_column="data.text"
+    )
     assert (report.num_kept, report.rejected.column("reason").to_pylist()) == (1, ["text is null"])

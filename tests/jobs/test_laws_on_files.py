@@ -65,7 +65,9 @@ def test_every_run_agrees_with_the_oracle_and_with_memory(form, run, tmp_path):
     truth = truth_of(RUNS[run])
     assert corpora.removed_rows(report) == truth.removed
     assert corpora.pair_rows(report.pairs) == truth.pairs
-    table = pa.Table.from_pylist([document | {"id": str(at)} for at, document in enumerate(DOCUMENTS)])
+    table = pa.Table.from_pylist(
+        [document | {"id": str(at)} for at, document in enumerate(DOCUMENTS)]
+    )
     held = neardup.deduplicate(table, **EVERY_PAIR, **RUNS[run])
     assert {int(row["doc_id"]): int(row["kept_id"]) for row in held.removed.to_pylist()} == {
         row: kept for row, (kept, _) in truth.removed.items()
@@ -110,7 +112,10 @@ def test_results_do_not_depend_on_parts(form, part_bytes, outputs, tmp_path, mon
 @pytest.mark.parametrize(("run", "room"), turning_grid(RUNS, (50_000, 1 << 20, LARGE)))
 def test_results_do_not_depend_on_memory(run, room, outputs, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
-    for form in ("jsonl", "parquet"):  # rows of Parquet stay in memory until they are written, where there is room
+    for form in (
+        "jsonl",
+        "parquet",
+    ):  # rows of Parquet stay in memory until they are written, where there is room
         path, expected = outputs(form, run)
         corpora.deduplicate([path], tmp_path / form, pairs=True, **EVERY_PAIR, **RUNS[run])
         assert corpora.contents(tmp_path / form) == expected, form
@@ -130,7 +135,11 @@ def test_results_do_not_depend_on_the_number_of_files(run, room, tmp_path, monke
     truth = truth_of(RUNS[run])
     assert corpora.removed_rows(report, firsts) == truth.removed
     assert corpora.pair_rows(report.pairs, firsts) == truth.pairs
-    kept = [json.loads(line)["id"] for path in paths for line in _lines(tmp_path / "out/kept" / path.name)]
+    kept = [
+        json.loads(line)["id"]
+        for path in paths
+        for line in _lines(tmp_path / "out/kept" / path.name)
+    ]
     assert kept == [DOCUMENTS[row]["id"] for row in truth.kept]
     assert {path.name for path in (tmp_path / "out/kept").iterdir()} == set(firsts)
 
@@ -149,7 +158,10 @@ def test_blank_and_bad_rows_between_documents_change_nothing(tmp_path, monkeypat
     shrink(monkeypatch, 50_000)
     report = corpora.deduplicate([path], tmp_path / "out", keep="max:score", **EVERY_PAIR)
     expected = Truth(TEXTS, keep="max:score", scores=SCORES).removed
-    found = {places.index(row + 1): places.index(kept + 1) for row, (kept, _) in corpora.removed_rows(report).items()}
+    found = {
+        places.index(row + 1): places.index(kept + 1)
+        for row, (kept, _) in corpora.removed_rows(report).items()
+    }
     assert found == {row: kept for row, (kept, _) in expected.items()}
     assert report.num_rejected == lines.count("{bad")
 
@@ -177,14 +189,20 @@ ODD_SCORES = {
 }
 
 
-@pytest.mark.parametrize(("kind", "how"), turning_grid(ODD_SCORES, [(1, 50_000), (3, LARGE), (1, LARGE), (3, 50_000)]))
-def test_scores_of_json_lines_have_the_same_order_in_one_file_and_many(kind, how, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "how"), turning_grid(ODD_SCORES, [(1, 50_000), (3, LARGE), (1, LARGE), (3, 50_000)])
+)
+def test_scores_of_json_lines_have_the_same_order_in_one_file_and_many(
+    kind, how, tmp_path, monkeypatch
+):
     num_files, room = how
     shrink(monkeypatch, room)
     scores, keep, best = ODD_SCORES[kind]
     documents = [{"id": str(at), "text": PAGE, "s": score} for at, score in enumerate(scores)]
     groups = [documents] if num_files == 1 else [[document] for document in documents]
-    paths = [corpora.write_json_lines(tmp_path / f"{at}.jsonl", group) for at, group in enumerate(groups)]
+    paths = [
+        corpora.write_json_lines(tmp_path / f"{at}.jsonl", group) for at, group in enumerate(groups)
+    ]
     report = corpora.deduplicate(paths, tmp_path / "out", keep=keep)
     assert set(report.removed.column("kept_id").to_pylist()) == {str(best)}
 
@@ -204,9 +222,21 @@ TYPED_SCORES = {
         [pa.array([date(2024, 5, 2)], pa.date32()), pa.array([DAY], pa.timestamp("us"))],
         0,
     ),
-    "dates of both kinds": ([pa.array([date(2024, 5, 2)], pa.date32()), pa.array([date(2024, 5, 3)], pa.date64())], 1),
-    "durations": ([pa.array([timedelta(1)], pa.duration("ms")), pa.array([timedelta(0.5)], pa.duration("us"))], 0),
-    "integers of several widths": ([pa.array([3], pa.int8()), pa.array([2**63 + 5], pa.uint64())], 1),
+    "dates of both kinds": (
+        [pa.array([date(2024, 5, 2)], pa.date32()), pa.array([date(2024, 5, 3)], pa.date64())],
+        1,
+    ),
+    "durations": (
+        [
+            pa.array([timedelta(1)], pa.duration("ms")),
+            pa.array([timedelta(0.5)], pa.duration("us")),
+        ],
+        0,
+    ),
+    "integers of several widths": (
+        [pa.array([3], pa.int8()), pa.array([2**63 + 5], pa.uint64())],
+        1,
+    ),
     "decimals": (
         [
             pa.array([decimal.Decimal("5.5")], pa.decimal128(9, 2)),
@@ -214,7 +244,10 @@ TYPED_SCORES = {
         ],
         0,
     ),
-    "floats of several widths": ([pa.array([0.5], pa.float32()), pa.array([0.75], pa.float64())], 1),
+    "floats of several widths": (
+        [pa.array([0.5], pa.float32()), pa.array([0.75], pa.float64())],
+        1,
+    ),
     "half floats": ([pa.array([1.5], pa.float16()), pa.array([1.0], pa.float64())], 0),
     "NaN is last": ([pa.array([math.nan]), pa.array([-math.inf])], 1),
     "dictionaries": ([pa.array(["b"]).dictionary_encode(), pa.array(["a"])], 0),
@@ -248,7 +281,9 @@ def test_scores_of_arrow_only_types_order(kind, tmp_path):
 @pytest.mark.parametrize("batch_bytes", [1, LARGE])
 def test_whole_decimals_tie_with_others_by_row(batch_bytes, tmp_path, monkeypatch):
     cut(monkeypatch, batch_bytes=batch_bytes)
-    scores = pa.array([decimal.Decimal(value) for value in ("6.5", "5.0", "5.0", "7.5")], pa.decimal128(9, 1))
+    scores = pa.array(
+        [decimal.Decimal(value) for value in ("6.5", "5.0", "5.0", "7.5")], pa.decimal128(9, 1)
+    )
     table = pa.table({"id": list("abcd"), "text": [PAGE] * 4, "s": scores})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
     report = corpora.deduplicate([tmp_path / "a.parquet"], tmp_path / "out", keep="min:s")
@@ -256,13 +291,19 @@ def test_whole_decimals_tie_with_others_by_row(batch_bytes, tmp_path, monkeypatc
 
 
 def test_csv_scores_are_numbers_where_they_look_like_them(tmp_path):
-    (tmp_path / "a.csv").write_text(f"id,text,s\n0,{PAGE},9\n1,{PAGE},10\n2,{PAGE},\n3,{PAGE},nan\n4,{PAGE},1e1\n")
+    (tmp_path / "a.csv").write_text(
+        f"id,text,s\n0,{PAGE},9\n1,{PAGE},10\n2,{PAGE},\n3,{PAGE},nan\n4,{PAGE},1e1\n"
+    )
     report = corpora.deduplicate([tmp_path / "a.csv"], tmp_path / "out", keep="max:s")
     assert set(report.removed.column("kept_id").to_pylist()) == {"1"}
 
 
 def test_duplicate_ids_are_distinguished_by_file_and_row(tmp_path):
-    documents = [{"id": "same", "text": PAGE}, {"id": "same", "text": "else"}, {"id": "same", "text": PAGE}]
+    documents = [
+        {"id": "same", "text": PAGE},
+        {"id": "same", "text": "else"},
+        {"id": "same", "text": PAGE},
+    ]
     path = corpora.write_json_lines(tmp_path / "a.jsonl", documents)
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True)
     assert report.removed.to_pylist() == [
@@ -287,7 +328,9 @@ def test_only_equal_groups_are_compared_nulls_among_themselves(tmp_path):
 def test_any_small_corpus_agrees_with_the_oracle_for_any_split(data):
     words = st.lists(st.sampled_from("a b c d e f".split()), max_size=8).map(" ".join)
     texts = data.draw(st.lists(words, min_size=1, max_size=14))
-    scores = data.draw(st.lists(st.sampled_from([None, 1, 2, 2.0, 2.5]), min_size=len(texts), max_size=len(texts)))
+    scores = data.draw(
+        st.lists(st.sampled_from([None, 1, 2, 2.0, 2.5]), min_size=len(texts), max_size=len(texts))
+    )
     run_settings = {
         "keep": data.draw(st.sampled_from(["first", "last", "longest", "max:score", "min:score"])),
         "cluster": data.draw(st.sampled_from(["leader", "components"])),
@@ -308,7 +351,9 @@ def test_any_small_corpus_agrees_with_the_oracle_for_any_split(data):
             chosen = [{"text": texts[row], "score": scores[row]} for row in range(first, stop)]
             paths.append(corpora.write_json_lines(Path(name) / f"{number}.jsonl", chosen))
             firsts[f"{number}.jsonl"] = first
-        report = corpora.deduplicate(paths, Path(name) / "out", pairs=True, **EVERY_PAIR, **run_settings)
+        report = corpora.deduplicate(
+            paths, Path(name) / "out", pairs=True, **EVERY_PAIR, **run_settings
+        )
         assert corpora.removed_rows(report, firsts) == truth.removed
         assert corpora.pair_rows(report.pairs, firsts) == truth.pairs
 

@@ -42,7 +42,9 @@ def _write_lines(path, texts):
 def _edited(rng, texts):
     """The same documents, each with one word of its own."""
     copies = texts.copy()
-    copies[:, : WORDS_OF_LETTERS - 1] = rng.integers(ord("a"), ord("z") + 1, (len(texts), WORDS_OF_LETTERS - 1))
+    copies[:, : WORDS_OF_LETTERS - 1] = rng.integers(
+        ord("a"), ord("z") + 1, (len(texts), WORDS_OF_LETTERS - 1)
+    )
     return copies
 
 
@@ -66,7 +68,9 @@ def large(tmp_path_factory):
 @pytest.fixture(scope="module")
 def plenty(large):
     """The result of a run on it with unlimited memory."""
-    finished = _run_fresh(large.parent, "dedup", large, "-o", "plenty", "--dry-run", "--quiet", "--method", "lsh")
+    finished = _run_fresh(
+        large.parent, "dedup", large, "-o", "plenty", "--dry-run", "--quiet", "--method", "lsh"
+    )
     assert finished.returncode == 0, finished.stderr
     return contents(large.parent / "plenty")
 
@@ -86,7 +90,18 @@ def limited(large):
 
 
 def _run_limited(large, out, method, before):
-    arguments = ("dedup", large, "-o", out, "--dry-run", "--quiet", "--memory", "600MB", "--threads", "2")
+    arguments = (
+        "dedup",
+        large,
+        "-o",
+        out,
+        "--dry-run",
+        "--quiet",
+        "--memory",
+        "600MB",
+        "--threads",
+        "2",
+    )
     finished = _run_fresh(large.parent, *arguments, "--method", method, before=before)
     assert finished.returncode == 0, finished.stderr
 
@@ -112,14 +127,18 @@ def test_the_exact_join_exceeds_its_memory_by_at_most_a_third(large):
 @of_300_mb
 def test_the_report_has_the_peak_memory_of_this_process_not_of_its_parent(limited):
     peak = int((limited / "peak").read_text("ascii"))
-    reported = json.loads((limited / "limited" / "report.json").read_text("utf-8"))["peak_memory_bytes"]
+    reported = json.loads((limited / "limited" / "report.json").read_text("utf-8"))[
+        "peak_memory_bytes"
+    ]
     assert abs(reported - peak) < 0.05 * peak
 
 
 def test_a_component_larger_than_memory_stays_within_it(tmp_path):
     """Near-copies of one page: 100 MB of text that take 700 MB to verify at once."""
     rng = np.random.default_rng(6)
-    _write_lines(tmp_path / "pages.jsonl", _edited(rng, np.repeat(_texts(rng, 1, 2_048), 50_000, axis=0)))
+    _write_lines(
+        tmp_path / "pages.jsonl", _edited(rng, np.repeat(_texts(rng, 1, 2_048), 50_000, axis=0))
+    )
     arguments = ("dedup", "pages.jsonl", "-o", "out", "--dry-run", "--quiet", "--memory", "500MB")
     finished = _run_fresh(tmp_path, *arguments, before="tell_peak('peak')")
     assert finished.returncode == 0, finished.stderr
@@ -148,7 +167,9 @@ def small_disk(tmp_path_factory):
         if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode == 0:
             break
     else:
-        pytest.skip("a small disk cannot be mounted: this test needs root, or namespaces of users (unshare -rm)")
+        pytest.skip(
+            "a small disk cannot be mounted: this test needs root, or namespaces of users (unshare -rm)"
+        )
     programs = Programs(tmp_path_factory.mktemp("spoken"), wrapper)
     yield programs, disk, programs.root / disk.relative_to("/")
     programs.close()
@@ -210,7 +231,10 @@ def test_a_disk_that_is_too_small_fails_before_the_work_begins(small_folder, tmp
     command = ("dedup", tmp_path / "pages.jsonl", "-o", "out")
     refused = programs.run(*command, cwd=folder, before="count_reads('reads.json')")
     assert refused.code == 1
-    assert re.search(r"needs about \d[\d.]* MB .* which has \d[\d.]* [kM]B left", refused.stderr.replace("\n", " "))
+    assert re.search(
+        r"needs about \d[\d.]* MB .* which has \d[\d.]* [kM]B left",
+        refused.stderr.replace("\n", " "),
+    )
     assert "--dry-run" in refused.stderr
     assert (seen / "reads.json").read_text("utf-8") == "{}"
     dry = programs.run(*command, "--dry-run", cwd=folder)
@@ -219,7 +243,9 @@ def test_a_disk_that_is_too_small_fails_before_the_work_begins(small_folder, tmp
 
 def test_standard_input_on_a_full_disk_is_reported(small_folder):
     programs, folder, seen = small_folder
-    full = programs.run("dedup", "-", "-o", "out", cwd=folder, before="sys.stdin = open('/dev/zero')")
+    full = programs.run(
+        "dedup", "-", "-o", "out", cwd=folder, before="sys.stdin = open('/dev/zero')"
+    )
     assert full.code == 1
     assert "Traceback" not in full.stderr
     assert "disk" in full.stderr or "No space left" in full.stderr

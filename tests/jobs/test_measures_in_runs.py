@@ -19,15 +19,28 @@ from support import oracles
 from support.grids import turning_grid
 
 # These tests reject most rows on purpose.
-MOST_REJECTED = pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows were rejected; the first is :UserWarning")
+MOST_REJECTED = pytest.mark.filterwarnings(
+    r"ignore:\d+ of \d+ rows were rejected; the first is :UserWarning"
+)
 
 RNG = np.random.default_rng(21)
 CENTRES = RNG.standard_normal((40, 16))
-VECTORS = np.concatenate([CENTRES, CENTRES[::2] + 0.15 * RNG.standard_normal((20, 16)), CENTRES[:10] * 2, CENTRES[:5]])
+VECTORS = np.concatenate(
+    [CENTRES, CENTRES[::2] + 0.15 * RNG.standard_normal((20, 16)), CENTRES[:10] * 2, CENTRES[:5]]
+)
 BITS = (VECTORS > 0).astype(np.uint8)
-BASKETS = [{f"item_{at}": round(abs(number), 3) for at, number in enumerate(vector.tolist())} for vector in VECTORS]
+BASKETS = [
+    {f"item_{at}": round(abs(number), 3) for at, number in enumerate(vector.tolist())}
+    for vector in VECTORS
+]
 SETS = [[f"item_{at}" for at in np.flatnonzero(bits)] for bits in BITS]
-SOURCES = {"cosine": VECTORS, "euclidean": VECTORS, "hamming": BITS, "weighted": BASKETS, "jaccard": SETS}
+SOURCES = {
+    "cosine": VECTORS,
+    "euclidean": VECTORS,
+    "hamming": BITS,
+    "weighted": BASKETS,
+    "jaccard": SETS,
+}
 THRESHOLDS = {"cosine": 0.9, "euclidean": 0.4, "hamming": 0.9, "weighted": 0.7, "jaccard": 0.75}
 EVERY_MEASURE = pytest.mark.parametrize("measure", SOURCES)
 VECTOR_MEASURES = ("cosine", "euclidean", "hamming")
@@ -66,7 +79,12 @@ def given(measure, source=None):
 
 def run(measure, source=None, *, call=neardup.find_pairs, **settings):
     # A recall this high finds all of a few hundred pairs: a missing pair has another cause.
-    settings = {"measure": measure, "threshold": THRESHOLDS[measure], "recall": 0.9998, "num_perm": 1024} | settings
+    settings = {
+        "measure": measure,
+        "threshold": THRESHOLDS[measure],
+        "recall": 0.9998,
+        "num_perm": 1024,
+    } | settings
     return call(**given(measure, source), **settings)
 
 
@@ -89,10 +107,14 @@ def test_removed_documents_match_the_oracle(measure, cluster, keep):
     report = run(measure, call=neardup.deduplicate, cluster=cluster, keep=keep)
     pairs, order = true_pairs(measure), list(range(len(VECTORS)))
     order = order if keep == "first" else order[::-1]
-    found = {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()}
+    found = {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()
+    }
     if cluster == "leader":
         expected = oracles.leaders(order, pairs)
-        assert {row: kept for row, (kept, _) in found.items()} == {row: kept for row, (kept, _) in expected.items()}
+        assert {row: kept for row, (kept, _) in found.items()} == {
+            row: kept for row, (kept, _) in expected.items()
+        }
     for row, (kept, similarity) in found.items():
         exact = min(1.0, SIMILARITIES[measure](SOURCES[measure][row], SOURCES[measure][kept]))
         assert similarity == pytest.approx(exact, abs=1e-14)
@@ -130,8 +152,13 @@ def test_every_source_of_vectors_gives_the_same_result(measure):
     for source in sources:
         found = run(measure, source)
         assert found.plan == expected.plan
-        assert found.pairs.column("similarity").to_pylist() == expected.pairs.column("similarity").to_pylist()
-        assert [row["doc_id"] for row in found.clusters.to_pylist()] == found.clusters.column("doc_id").to_pylist()
+        assert (
+            found.pairs.column("similarity").to_pylist()
+            == expected.pairs.column("similarity").to_pylist()
+        )
+        assert [row["doc_id"] for row in found.clusters.to_pylist()] == found.clusters.column(
+            "doc_id"
+        ).to_pylist()
     assert found.config.dimension == array.shape[1]
 
 
@@ -163,22 +190,35 @@ def test_every_source_of_items_gives_the_same_result():
     assert [pair["similarity"] for pair in by_number] == [pair["similarity"] for pair in expected]
     for source in (list(map(set, SETS)), list(map(tuple, SETS)), pa.array(SETS)):
         assert run("jaccard", source).pairs.to_pylist() == expected
-    for source in ([np.array(row) for row in numbers], [[str(item) for item in row] for row in numbers]):
+    for source in (
+        [np.array(row) for row in numbers],
+        [[str(item) for item in row] for row in numbers],
+    ):
         assert run("jaccard", source).pairs.to_pylist() == by_number
     named = run("jaccard", {f"c{row}": items for row, items in enumerate(SETS)})
     assert named.pairs.column("similarity").to_pylist() == [pair["similarity"] for pair in expected]
     assert set(named.pairs.column("doc_a").to_pylist()) <= {f"c{row}" for row in range(len(SETS))}
     table = pa.table({"basket": SETS})
     assert (
-        neardup.find_pairs(table, items_column="basket", threshold=0.75, recall=0.9998, num_perm=1024).pairs.to_pylist()
+        neardup.find_pairs(
+            table, items_column="basket", threshold=0.75, recall=0.9998, num_perm=1024
+        ).pairs.to_pylist()
         == expected
     )
 
 
 def test_repeated_items_count_with_multiset():
     baskets = [["tea", "tea", "milk"], ["tea", "milk"], ["milk", "tea"]]
-    assert pairs_of(neardup.find_pairs(items=baskets, threshold=0.6)) == {(0, 1): 1.0, (0, 2): 1.0, (1, 2): 1.0}
-    found = pairs_of(neardup.find_pairs(items=baskets, threshold=0.6, multiset=True, num_perm=1024, recall=0.9998))
+    assert pairs_of(neardup.find_pairs(items=baskets, threshold=0.6)) == {
+        (0, 1): 1.0,
+        (0, 2): 1.0,
+        (1, 2): 1.0,
+    }
+    found = pairs_of(
+        neardup.find_pairs(
+            items=baskets, threshold=0.6, multiset=True, num_perm=1024, recall=0.9998
+        )
+    )
     assert found == {(0, 1): 2 / 3, (0, 2): 2 / 3, (1, 2): 1.0}
 
 
@@ -201,7 +241,10 @@ BAD_VECTORS = {
         (None, "vector is null"),
         ([1.0, None], "vector contains a null"),
     ],
-    "euclidean": [([1.0, math.inf], "element 2 of the vector is infinite"), (None, "vector is null")],
+    "euclidean": [
+        ([1.0, math.inf], "element 2 of the vector is infinite"),
+        (None, "vector is null"),
+    ],
     "hamming": [
         ([1, 2], "element 2 of the vector is 2, neither 0 nor 1"),
         ([0.5, 1], "element 1 of the vector is 0.5, neither 0 nor 1"),
@@ -216,7 +259,9 @@ def test_only_the_bad_vector_is_rejected_with_its_reason(measure):
     good = [[1, 0], [1, 0], [0, 1]]
     bad = [vector for vector, _ in BAD_VECTORS[measure]]
     report = neardup.find_pairs([*good, *bad], measure=measure)
-    assert report.rejected.column("reason").to_pylist() == [reason for _, reason in BAD_VECTORS[measure]]
+    assert report.rejected.column("reason").to_pylist() == [
+        reason for _, reason in BAD_VECTORS[measure]
+    ]
     assert report.rejected.column("row").to_pylist() == list(range(3, 3 + len(bad)))
     assert pairs_of(report) == {(0, 1): 1.0}
     assert report.documents == report.num_kept + report.num_removed + report.num_rejected
@@ -282,19 +327,51 @@ def test_documents_without_items_are_similar_to_nothing():
     ("call", "error", "message"),
     [
         (lambda: neardup.find_pairs(), DataError, "pass either a source or items, got neither"),
-        (lambda: neardup.find_pairs(["a"], items=[["a"]]), DataError, "pass either a source or items, got both"),
-        (lambda: neardup.find_pairs(["a"], measure="weighted"), ConfigError, "the measure 'weighted' compares items"),
-        (lambda: neardup.find_pairs(VECTORS), DataError, r"`source` must be a one-dimensional array of texts"),
-        (lambda: neardup.find_pairs(VECTORS[0], measure="cosine", strict=True), DataError, "not a list of numbers"),
-        (lambda: neardup.find_pairs(VECTORS[None], measure="cosine"), DataError, "an array of vectors, one per row"),
-        (lambda: neardup.find_pairs(VECTORS.astype(str), measure="cosine"), DataError, "an array of numbers or bits"),
+        (
+            lambda: neardup.find_pairs(["a"], items=[["a"]]),
+            DataError,
+            "pass either a source or items, got both",
+        ),
+        (
+            lambda: neardup.find_pairs(["a"], measure="weighted"),
+            ConfigError,
+            "the measure 'weighted' compares items",
+        ),
+        (
+            lambda: neardup.find_pairs(VECTORS),
+            DataError,
+            r"`source` must be a one-dimensional array of texts",
+        ),
+        (
+            lambda: neardup.find_pairs(VECTORS[0], measure="cosine", strict=True),
+            DataError,
+            "not a list of numbers",
+        ),
+        (
+            lambda: neardup.find_pairs(VECTORS[None], measure="cosine"),
+            DataError,
+            "an array of vectors, one per row",
+        ),
+        (
+            lambda: neardup.find_pairs(VECTORS.astype(str), measure="cosine"),
+            DataError,
+            "an array of numbers or bits",
+        ),
         (
             lambda: neardup.find_pairs(pa.table({"x": [[1.0]]}), measure="cosine"),
             DataError,
             "no column named vector, embedding in the source",
         ),
-        (lambda: neardup.compare("a", "b", measure="cosine"), ConfigError, "texts are compared by 'jaccard'"),
-        (lambda: neardup.signatures(["a"], measure="cosine"), ConfigError, "texts are compared by 'jaccard'"),
+        (
+            lambda: neardup.compare("a", "b", measure="cosine"),
+            ConfigError,
+            "texts are compared by 'jaccard'",
+        ),
+        (
+            lambda: neardup.signatures(["a"], measure="cosine"),
+            ConfigError,
+            "texts are compared by 'jaccard'",
+        ),
     ],
 )
 def test_invalid_sources_and_settings_are_errors(call, error, message):
@@ -318,7 +395,9 @@ def write(path, measure):
     ids = [f"d{row}" for row in range(len(rows))]
     if path.suffix == ".parquet":
         kind = pa.map_(pa.string(), pa.float64()) if measure == "weighted" else None
-        column = pa.array([list(row.items()) for row in rows] if measure == "weighted" else rows, kind)
+        column = pa.array(
+            [list(row.items()) for row in rows] if measure == "weighted" else rows, kind
+        )
         pq.write_table(pa.table({"id": ids, name: column}), path, row_group_size=20)
     elif path.suffix == ".jsonl":
         lines = (json.dumps({"id": key, name: row}) for key, row in zip(ids, rows, strict=True))
@@ -339,11 +418,19 @@ def write(path, measure):
 def test_files_of_every_format_give_the_same_result_as_memory(measure, ending, tmp_path):
     path = tmp_path / f"input{ending}"
     write(path, measure)
-    settings = {"measure": measure, "threshold": THRESHOLDS[measure], "recall": 0.9998, "num_perm": 1024}
+    settings = {
+        "measure": measure,
+        "threshold": THRESHOLDS[measure],
+        "recall": 0.9998,
+        "num_perm": 1024,
+    }
     if measure in ("weighted", "jaccard"):
         settings["items_column"] = "basket"
     report = neardup.find_pairs(path, **settings)
-    found = {(int(pair["doc_a"][1:]), int(pair["doc_b"][1:])): pair["similarity"] for pair in report.pairs.to_pylist()}
+    found = {
+        (int(pair["doc_a"][1:]), int(pair["doc_b"][1:])): pair["similarity"]
+        for pair in report.pairs.to_pylist()
+    }
     assert found == pairs_of(run(measure))
     kept = neardup.deduplicate(path, out=tmp_path / "out", **settings)
     assert kept.num_removed == run(measure, call=neardup.deduplicate).num_removed
@@ -355,15 +442,29 @@ def test_vectors_of_other_files_must_fit_the_first(tmp_path):
         lines = (json.dumps({"embedding": vector}) for vector in vectors)
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), "utf-8")
     report = neardup.deduplicate(tmp_path, measure="cosine")
-    assert report.rejected.to_pylist() == [{"file": "b.jsonl", "row": 1, "reason": "vector has 3 numbers, not 2"}]
+    assert report.rejected.to_pylist() == [
+        {"file": "b.jsonl", "row": 1, "reason": "vector has 3 numbers, not 2"}
+    ]
     assert report.num_removed == 2
     assert report.columns == {"vector": "embedding"}
 
 
 @MOST_REJECTED
 def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
-    lines = ['{"vector": [1, 0]}', '{"vector": null}', '{"vector": "x"}', '{"vector": [1, "x"]}', '{"v": 1}']
-    lines += ['{"vector": [0, 0]}', '{"vector": [1]}', '{"vector": [1, true]}', "{", '{"vector": [2, 0]}']
+    lines = [
+        '{"vector": [1, 0]}',
+        '{"vector": null}',
+        '{"vector": "x"}',
+        '{"vector": [1, "x"]}',
+        '{"v": 1}',
+    ]
+    lines += [
+        '{"vector": [0, 0]}',
+        '{"vector": [1]}',
+        '{"vector": [1, true]}',
+        "{",
+        '{"vector": [2, 0]}',
+    ]
     (tmp_path / "input.jsonl").write_text("\n".join(lines), "utf-8")
     report = neardup.deduplicate(tmp_path / "input.jsonl", measure="cosine")
     assert [row["reason"] for row in report.rejected.to_pylist()][:-1] == [
@@ -398,7 +499,9 @@ def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
         ("a.csv", "id,x\n1,2\n", {"measure": "weighted"}, "the measure 'weighted' compares items"),
     ],
 )
-def test_files_without_what_the_measure_needs_are_an_error(name, content, settings, message, tmp_path):
+def test_files_without_what_the_measure_needs_are_an_error(
+    name, content, settings, message, tmp_path
+):
     (tmp_path / name).write_text(content, "utf-8")
     with pytest.raises((ConfigError, DataError), match=message):
         neardup.deduplicate(tmp_path / name, **settings)
@@ -407,7 +510,9 @@ def test_files_without_what_the_measure_needs_are_an_error(name, content, settin
 @pytest.mark.parametrize(
     ("measure", "settings"), turning_grid(SOURCES, [{"pairs": True}, {}, {"cluster": "components"}])
 )
-def test_blocks_and_against_give_the_same_result_as_one_run(measure, settings, tmp_path, monkeypatch):
+def test_blocks_and_against_give_the_same_result_as_one_run(
+    measure, settings, tmp_path, monkeypatch
+):
     """Components of many blocks, with a limit of a few documents per block."""
     write(tmp_path / "input.parquet", measure)
     common = {"measure": measure, "threshold": THRESHOLDS[measure]} | settings
@@ -415,7 +520,11 @@ def test_blocks_and_against_give_the_same_result_as_one_run(measure, settings, t
         common["items_column"] = "basket"
     whole = neardup.deduplicate(tmp_path / "input.parquet", out=tmp_path / "whole", **common)
     plan_shelves = local.plan_shelves
-    monkeypatch.setattr(local, "plan_shelves", lambda members, size, limit: plan_shelves(members, size, 20_000))  # noqa: ARG005
+    monkeypatch.setattr(
+        local,
+        "plan_shelves",
+        lambda members, size, limit: plan_shelves(members, size, 20_000),  # noqa: ARG005
+    )
     blocks = neardup.deduplicate(tmp_path / "input.parquet", out=tmp_path / "blocks", **common)
     assert blocks.removed.to_pylist() == whole.removed.to_pylist()
     if "pairs" in settings:
@@ -433,7 +542,8 @@ def test_a_small_customer_corpus_is_found_exactly(tmp_path):
     rng = np.random.default_rng(8)
     popular = 1 / (1 + np.arange(400))
     customers = [
-        sorted(set(rng.choice(400, size=rng.integers(1, 12), p=popular / popular.sum()).tolist())) for _ in range(300)
+        sorted(set(rng.choice(400, size=rng.integers(1, 12), p=popular / popular.sum()).tolist()))
+        for _ in range(300)
     ]
     customers += [[*basket[1:], 400] for basket in customers[:60]]
     expected = {

@@ -24,7 +24,8 @@ _BLOCK = 1 << 20
 _ENDLESS = 2_600 << 20
 _PAIRED = 8_000
 _WORDS = 20
-# The process reports its own peak: what the system reports for a child includes the memory of its parent.
+# The process reports its own peak: what the system reports for a child includes the memory of its
+# parent.
 _MAIN = """
 import atexit, pathlib, sys
 peak = pathlib.Path(sys.argv.pop(1))
@@ -166,14 +167,30 @@ CASES: list[Callable[[Path], list[str]]] = [
 def measured(command: list[str], out: Path) -> tuple[int, int, float, str]:
     """Run a command in a fresh process; return exit code, peak memory in bytes, CPU seconds and output."""
     peak_file = out.with_name("peak")
-    arguments = [sys.executable, "-c", _MAIN, str(peak_file), *command, "-o", str(out), "--memory", str(CAP), "--quiet"]
+    arguments = [
+        sys.executable,
+        "-c",
+        _MAIN,
+        str(peak_file),
+        *command,
+        "-o",
+        str(out),
+        "--memory",
+        str(CAP),
+        "--quiet",
+    ]
     with tempfile.TemporaryFile() as spoken:
         process = subprocess.Popen(arguments, stdout=spoken, stderr=spoken)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         spoken.seek(0)
         words = spoken.read().decode()
-    return process.returncode, int(peak_file.read_text("ascii")) << 10, usage.ru_utime + usage.ru_stime, words
+    return (
+        process.returncode,
+        int(peak_file.read_text("ascii")) << 10,
+        usage.ru_utime + usage.ru_stime,
+        words,
+    )
 
 
 @pytest.fixture
@@ -185,7 +202,9 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.slow("makes inputs of up to a gigabyte")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_a_run_stays_within_its_memory_limit(case: Callable[[Path], list[str]], folder: Path) -> None:
+def test_a_run_stays_within_its_memory_limit(
+    case: Callable[[Path], list[str]], folder: Path
+) -> None:
     command = case(folder)
     out = folder / ("out.parquet" if command[0] == "pairs" else "out")
 
@@ -201,4 +220,7 @@ if __name__ == "__main__":  # prints the figures of docs/files.md
             asked = chosen(Path(scratch))
             ending = Path(scratch) / ("out.parquet" if asked[0] == "pairs" else "out")
             code, peak, seconds, words = measured(asked, ending)
-        print(f"{chosen.__name__:22} {code:3} {peak / 1e6:7.0f} MB {seconds:6.1f} core-s {words[:300]}", flush=True)  # noqa: T201
+        print(  # noqa: T201
+            f"{chosen.__name__:22} {code:3} {peak / 1e6:7.0f} MB {seconds:6.1f} core-s {words[:300]}",
+            flush=True,
+        )

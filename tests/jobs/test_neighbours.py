@@ -26,7 +26,10 @@ def containment(a, b):
 
 
 def weighted(a, b):
-    smaller, larger = (sum(fold(a.get(item, 0), b.get(item, 0)) for item in a.keys() | b.keys()) for fold in (min, max))
+    smaller, larger = (
+        sum(fold(a.get(item, 0), b.get(item, 0)) for item in a.keys() | b.keys())
+        for fold in (min, max)
+    )
     return smaller / larger if larger else 0.0
 
 
@@ -49,11 +52,16 @@ def corpus(measure, num_docs, seed=1):
     """Items with copies, near-copies, ties and, for sets, empty ones."""
     rng = np.random.default_rng(seed)
     if measure in ("jaccard", "containment"):
-        drawn = [set(rng.zipf(1.4, rng.integers(0, 12)).clip(max=60).tolist()) for _ in range(num_docs)]
+        drawn = [
+            set(rng.zipf(1.4, rng.integers(0, 12)).clip(max=60).tolist()) for _ in range(num_docs)
+        ]
         return drawn[: num_docs // 2] + [set(doc) for doc in drawn[: num_docs - num_docs // 2]]
     if measure == "weighted":
         return [
-            {f"i{item}": float(rng.integers(1, 9)) / 4 for item in rng.zipf(1.5, rng.integers(0, 8)).clip(max=40)}
+            {
+                f"i{item}": float(rng.integers(1, 9)) / 4
+                for item in rng.zipf(1.5, rng.integers(0, 8)).clip(max=40)
+            }
             for _ in range(num_docs)
         ]
     if measure == "hamming":
@@ -78,7 +86,9 @@ def brute_force(measure, docs, k, least=0.0, queries=None):
             for place, doc in enumerate(docs)
             if queries is not None or place != at
         ]
-        best = sorted((pair for pair in scored if pair[0] > 0 and pair[0] >= least - 1e-12), reverse=True)[:k]
+        best = sorted(
+            (pair for pair in scored if pair[0] > 0 and pair[0] >= least - 1e-12), reverse=True
+        )[:k]
         found += [(at, -place, similarity) for similarity, place in best]
     return found
 
@@ -116,7 +126,9 @@ def test_queries_can_find_their_own_copies_in_the_source(measure):
     asked = next(iter(arguments(measure, queries).values()))
     found = rows_of(neardup.neighbours(**own, queries=asked, measure=measure, k=4))
     assert_agrees(found, measure, docs, 4, queries=queries)
-    again = rows_of(neardup.neighbours(**own, queries=next(iter(own.values())), measure=measure, k=1))
+    again = rows_of(
+        neardup.neighbours(**own, queries=next(iter(own.values())), measure=measure, k=1)
+    )
     usable = [at for at, doc in enumerate(docs) if len(doc)]
     assert [query for query, _, _ in again] == usable
     assert all(value == pytest.approx(1.0) for _, _, value in again)
@@ -126,7 +138,9 @@ def test_queries_can_find_their_own_copies_in_the_source(measure):
 def test_the_threshold_is_the_minimum_similarity(measure):
     docs = corpus(measure, 80)
     least = 0.25
-    found = rows_of(neardup.neighbours(**arguments(measure, docs), measure=measure, k=6, threshold=least))
+    found = rows_of(
+        neardup.neighbours(**arguments(measure, docs), measure=measure, k=6, threshold=least)
+    )
     assert_agrees(found, measure, docs, 6, least)
     assert min(value for _, _, value in found) >= least
 
@@ -144,7 +158,9 @@ def test_a_threshold_of_the_config_limits_neighbours():
 @pytest.mark.parametrize("measure", MEASURES)
 def test_results_do_not_depend_on_threads(measure):
     docs = arguments(measure, corpus(measure, 700))
-    one, two = (neardup.neighbours(**docs, measure=measure, k=5, threads=threads) for threads in (1, 2))
+    one, two = (
+        neardup.neighbours(**docs, measure=measure, k=5, threads=threads) for threads in (1, 2)
+    )
     assert one.equals(two)
 
 
@@ -183,7 +199,12 @@ def test_a_single_document_has_no_neighbours(source):
 
 
 def test_vectors_with_negative_similarity_are_not_neighbours():
-    assert neardup.neighbours(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]), measure="cosine").num_rows == 0
+    assert (
+        neardup.neighbours(
+            np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]), measure="cosine"
+        ).num_rows
+        == 0
+    )
 
 
 def test_huge_and_tiny_distances_are_ranked():
@@ -230,7 +251,9 @@ def test_settings_that_do_not_apply_to_neighbours_are_errors():
 
 def test_queries_of_another_dimension_are_rejected_with_a_warning():
     seen = []
-    found = neardup.neighbours(np.eye(3), queries=[[1.0, 0.0, 0.0], [1.0, 0.0]], measure="cosine", progress=seen.append)
+    found = neardup.neighbours(
+        np.eye(3), queries=[[1.0, 0.0, 0.0], [1.0, 0.0]], measure="cosine", progress=seen.append
+    )
     assert rows_of(found) == [(0, 0, 1.0)]
     assert any("1 row cannot be used" in getattr(event, "message", "") for event in seen)
 
@@ -243,7 +266,11 @@ def test_files_give_the_same_result_as_memory_with_file_and_row(tmp_path):
     found = neardup.neighbours(tmp_path, k=3, size=2).to_pylist()
     firsts = {"one.jsonl": -1, "two.jsonl": 24}
     rows = [
-        (firsts[row["file"]] + row["row"], firsts[row["neighbour_file"]] + row["neighbour_row"], row["similarity"])
+        (
+            firsts[row["file"]] + row["row"],
+            firsts[row["neighbour_file"]] + row["neighbour_row"],
+            row["similarity"],
+        )
         for row in found
     ]
     assert rows == rows_of(neardup.neighbours(texts, k=3, size=2))
@@ -259,8 +286,12 @@ def test_exceeding_the_memory_limit_is_an_error_that_says_so(tmp_path, monkeypat
 
 def test_queries_and_documents_share_one_memory_limit(tmp_path, monkeypatch):
     for name in ("pages", "new"):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": "a b c d e f g"}) + "\n", "utf-8")
-    monkeypatch.setattr("neardup.engines.local.engine.LocalEngine.room", lambda _: 600)  # each needs 560
+        (tmp_path / f"{name}.jsonl").write_text(
+            json.dumps({"text": "a b c d e f g"}) + "\n", "utf-8"
+        )
+    monkeypatch.setattr(
+        "neardup.engines.local.engine.LocalEngine.room", lambda _: 600
+    )  # each needs 560
     neardup.neighbours(tmp_path / "pages.jsonl")
     with pytest.raises(DataError, match="neighbours are found in memory"):
         neardup.neighbours(tmp_path / "pages.jsonl", queries=tmp_path / "new.jsonl")
@@ -269,7 +300,9 @@ def test_queries_and_documents_share_one_memory_limit(tmp_path, monkeypatch):
 def test_random_baskets_with_a_popular_item_agree_with_brute_force():
     rng = random.Random(5)
     docs = [{0, *(rng.randrange(1, 300) for _ in range(rng.randrange(1, 9)))} for _ in range(400)]
-    assert rows_of(neardup.neighbours(items=[sorted(doc) for doc in docs], k=3)) == brute_force("jaccard", docs, 3)
+    assert rows_of(neardup.neighbours(items=[sorted(doc) for doc in docs], k=3)) == brute_force(
+        "jaccard", docs, 3
+    )
 
 
 def test_rejected_rows_are_python_warnings_without_a_progress_function():
@@ -290,7 +323,9 @@ def test_without_k_all_neighbours_above_the_threshold_are_listed(measure, has_qu
     )
     queries = corpus(measure, 20, seed=2) if has_queries else None
     asked = {} if queries is None else {"queries": next(iter(arguments(measure, queries).values()))}
-    found = neardup.neighbours(**arguments(measure, docs), **asked, k=None, measure=measure, threshold=threshold)
+    found = neardup.neighbours(
+        **arguments(measure, docs), **asked, k=None, measure=measure, threshold=threshold
+    )
     assert found.num_rows > 100
     assert_agrees(rows_of(found), measure, docs, len(docs), threshold, queries)
     for doc_id in set(found.column("doc_id").to_pylist()):
@@ -299,9 +334,13 @@ def test_without_k_all_neighbours_above_the_threshold_are_listed(measure, has_qu
 
 
 def test_without_k_one_query_may_have_very_many_neighbours():
-    found = neardup.neighbours(items=[["tea"]] * 3000, k=None, threshold=1.0, queries=[["tea"], ["jam"]])
+    found = neardup.neighbours(
+        items=[["tea"]] * 3000, k=None, threshold=1.0, queries=[["tea"], ["jam"]]
+    )
     assert found.column("neighbour_id").to_pylist() == list(range(3000))
-    found = neardup.neighbours(np.ones((5000, 2)), measure="cosine", k=None, threshold=1.0, queries=np.ones((1, 2)))
+    found = neardup.neighbours(
+        np.ones((5000, 2)), measure="cosine", k=None, threshold=1.0, queries=np.ones((1, 2))
+    )
     assert found.column("rank").to_pylist() == list(range(1, 5001))
 
 
@@ -318,11 +357,21 @@ def test_a_long_list_causes_a_warning(monkeypatch):
 
 
 def test_contained_query_ranks_by_the_share_of_the_query():
-    pets = {"items": [["cat"], ["cat", "dog", "emu", "fox"], ["dog", "cat"]], "queries": [["cat", "dog"]]}
+    pets = {
+        "items": [["cat"], ["cat", "dog", "emu", "fox"], ["dog", "cat"]],
+        "queries": [["cat", "dog"]],
+    }
     ranked = {
         contained: [
-            (row["neighbour_id"], row["similarity"], row["containment_query"], row["containment_neighbour"])
-            for row in neardup.neighbours(**pets, measure="containment", contained=contained).to_pylist()
+            (
+                row["neighbour_id"],
+                row["similarity"],
+                row["containment_query"],
+                row["containment_neighbour"],
+            )
+            for row in neardup.neighbours(
+                **pets, measure="containment", contained=contained
+            ).to_pylist()
         ]
         for contained in ("query", "neighbour", "either")
     }
@@ -348,7 +397,9 @@ def test_shares_match_brute_force(contained, k):
         scored = []
         for place, doc in enumerate(docs):
             shares = [len(query & doc) / len(side) if side else 0.0 for side in (query, doc)]
-            similarity = {"query": shares[0], "neighbour": shares[1], "either": max(shares)}[contained]
+            similarity = {"query": shares[0], "neighbour": shares[1], "either": max(shares)}[
+                contained
+            ]
             if similarity >= 0.4:
                 scored.append((-similarity, place, *shares))
         expected += [(at, place, -value, *shares) for value, place, *shares in sorted(scored)[:k]]
@@ -358,8 +409,17 @@ def test_shares_match_brute_force(contained, k):
 
 
 def test_only_containment_has_shares():
-    with pytest.raises(ConfigError, match="`contained` needs the measure 'containment', got 'jaccard'"):
+    with pytest.raises(
+        ConfigError, match="`contained` needs the measure 'containment', got 'jaccard'"
+    ):
         neardup.neighbours(["a"], contained="query")
-    with pytest.raises(ConfigError, match="`contained` must be one of 'query', 'neighbour', 'either', got 'both'"):
+    with pytest.raises(
+        ConfigError, match="`contained` must be one of 'query', 'neighbour', 'either', got 'both'"
+    ):
         neardup.neighbours(["a"], measure="containment", contained="both")
-    assert neardup.neighbours(["a b", "a b"]).column_names == ["doc_id", "neighbour_id", "similarity", "rank"]
+    assert neardup.neighbours(["a b", "a b"]).column_names == [
+        "doc_id",
+        "neighbour_id",
+        "similarity",
+        "rank",
+    ]

@@ -66,7 +66,11 @@ def test_a_plan_of_files_emits_events(pages):
     assert events
 
 
-@pytest.mark.parametrize("name", ["deduplicate_files", "find_pairs_files", "neighbours_files", "plan_files"])
+@pytest.mark.parametrize(
+    "name", ["deduplicate_files", "find_pairs_files", "neighbours_files", "plan_files"]
+)
 def test_a_function_that_is_gone_names_the_one_to_call(name):
-    with pytest.raises(AttributeError, match=f"call neardup.{name.removesuffix('_files')}, which takes files too"):
+    with pytest.raises(
+        AttributeError, match=f"call neardup.{name.removesuffix('_files')}, which takes files too"
+    ):
         getattr(neardup, name)

@@ -39,7 +39,11 @@ def check(report, truth):
 def test_the_next_documents_in_keep_order_are_kept(members, seed, per_cluster):
     rows = sorted(members)
     priority = [(row * 7 + seed) % 5 for row in rows]
-    columns = {"row": rows, "kept_row": [members[row] for row in rows], "similarity": [1.0] * len(rows)}
+    columns = {
+        "row": rows,
+        "kept_row": [members[row] for row in rows],
+        "similarity": [1.0] * len(rows),
+    }
     table = pa.Table.from_pydict(columns, schema=schema.SELECTION)
     order = sorted(rows, key=lambda row: (priority[rows.index(row)], row))
     expected = oracles.thin(order, {row: (members[row], 1.0) for row in rows}, per_cluster)
@@ -68,17 +72,28 @@ def test_the_oracle_agrees(run, room, tmp_path, monkeypatch):
     chosen = {name: value for name, value in run.items() if name != "against"}
     truth = Truth(TEXTS, num_ahead=num_old, scores=[row["score"] for row in DOCUMENTS], **chosen)
     given_settings = chosen | ({"against": str(old)} if num_old else {})
-    report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **EVERY_PAIR, **given_settings)
+    report = corpora.deduplicate(
+        [new], tmp_path / "out", pairs=True, **EVERY_PAIR, **given_settings
+    )
     check(report, truth)
-    one = Truth(TEXTS, num_ahead=num_old, scores=[row["score"] for row in DOCUMENTS], **chosen | {"per_cluster": 1})
+    one = Truth(
+        TEXTS,
+        num_ahead=num_old,
+        scores=[row["score"] for row in DOCUMENTS],
+        **chosen | {"per_cluster": 1},
+    )
     assert truth.clusters(truth.pairs) == one.clusters(one.pairs)
     num_spared = len(one.removed) - len(truth.removed)
     assert num_spared > 0
-    assert f"{num_spared} kept documents are similar to another kept document: " in " ".join(report.warnings)
+    assert f"{num_spared} kept documents are similar to another kept document: " in " ".join(
+        report.warnings
+    )
     if "components" not in run.values():
         higher = {pair: similarity for pair, similarity in truth.pairs.items() if similarity >= 0.8}
         again = report.at_threshold(0.8)
-        assert corpora.removed_rows(again, {"old.jsonl": 0, "new.jsonl": num_old}) == truth.select(higher)
+        assert corpora.removed_rows(again, {"old.jsonl": 0, "new.jsonl": num_old}) == truth.select(
+            higher
+        )
         sizes = [size for _, _, size in truth.clusters(higher)]
         assert again.clusters.column("cluster_size").to_pylist() == sizes
 
@@ -96,7 +111,9 @@ def test_marks_include_the_cluster_size(form, tmp_path):
 
 def test_a_kept_document_of_against_counts_as_one(tmp_path):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", [{"id": "o", "text": PAGE}])
-    new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"id": name, "text": PAGE} for name in "abc"])
+    new = corpora.write_json_lines(
+        tmp_path / "new.jsonl", [{"id": name, "text": PAGE} for name in "abc"]
+    )
     report = corpora.deduplicate([new], tmp_path / "out", against=str(old), per_cluster=2)
     assert report.removed.column("doc_id").to_pylist() == ["b", "c"]
     assert report.clusters.column("cluster_size").to_pylist() == [4, 4, 4]
@@ -107,7 +124,9 @@ def test_a_kept_document_of_against_counts_as_one(tmp_path):
 
 
 def test_kept_documents_of_a_finished_run_include_all_kept_per_cluster(tmp_path):
-    path = corpora.write_json_lines(tmp_path / "a.jsonl", [{"text": text} for text in (PAGE, PAGE, NEAR, OTHER, PAGE)])
+    path = corpora.write_json_lines(
+        tmp_path / "a.jsonl", [{"text": text} for text in (PAGE, PAGE, NEAR, OTHER, PAGE)]
+    )
     report = corpora.deduplicate([path], tmp_path / "out", per_cluster=2)
     assert report.kept.column("doc_id").to_pylist() == ["a.jsonl:1", "a.jsonl:2", "a.jsonl:4"]
     assert neardup.audit(report).recall == 1

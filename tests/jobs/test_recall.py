@@ -47,7 +47,9 @@ def test_a_sample_of_all_documents_is_what_the_oracle_counts(settings):
     listed = {(row["doc_a"], row["doc_b"]): row["similarity"] for row in answer.missed.to_pylist()}
     assert listed == missed
     assert list(listed) == sorted(listed)
-    assert answer.sample == sum(bool(oracles.shingles(text, unit=chosen.get("unit", "word"))) for text in TEXTS)
+    assert answer.sample == sum(
+        bool(oracles.shingles(text, unit=chosen.get("unit", "word"))) for text in TEXTS
+    )
 
 
 def test_a_leader_run_is_audited_like_a_run_with_pairs():
@@ -94,7 +96,9 @@ def test_candidates_beyond_the_buffer_are_all_found():
 
 
 def test_copies_are_found_and_counted():
-    answer = neardup.audit(neardup.deduplicate([FERRY] * 30 + ["something else altogether, which nobody has"]))
+    answer = neardup.audit(
+        neardup.deduplicate([FERRY] * 30 + ["something else altogether, which nobody has"])
+    )
     assert (answer.pairs, answer.recall, answer.predicted) == (435, 1.0, 1.0)
     assert (answer.low, answer.high) == (pytest.approx(1 - 3 / 435), 1.0)
 
@@ -113,14 +117,23 @@ def test_the_prediction_is_the_mean_chance_of_the_pairs():
     assert answer.predicted == pytest.approx(np.mean(chances), abs=1e-5)
     assert answer.promised == plan.recall_at_threshold
     for pair in answer.missed.to_pylist():
-        assert pair["chance"] == pytest.approx(plan.chance(pair["similarity"]) - FILTER_LOSS, abs=1e-5)
+        assert pair["chance"] == pytest.approx(
+            plan.chance(pair["similarity"]) - FILTER_LOSS, abs=1e-5
+        )
 
 
-@pytest.mark.parametrize("texts", [[], ["", "..."], ["one text of its own", "another one, quite unlike it", ""]])
+@pytest.mark.parametrize(
+    "texts", [[], ["", "..."], ["one text of its own", "another one, quite unlike it", ""]]
+)
 def test_without_pairs_there_is_no_recall(texts):
     answer = neardup.audit(neardup.deduplicate(texts))
     assert (answer.recall, answer.low, answer.high, answer.predicted) == (None,) * 4
-    assert (answer.pairs, answer.missed.num_rows, answer.precision, answer.verified) == (0, 0, None, 0)
+    assert (answer.pairs, answer.missed.num_rows, answer.precision, answer.verified) == (
+        0,
+        0,
+        None,
+        0,
+    )
     assert answer.missed.column_names == ["doc_a", "doc_b", "similarity", "chance"]
     assert "no recall to measure" in str(answer)
 
@@ -135,7 +148,10 @@ def test_japanese_texts_and_ids_of_any_script_are_audited():
     }
     answer = neardup.audit(neardup.deduplicate(texts, threshold=0.6, bands=1, rows=64))
     assert answer.pairs == 3
-    assert {(row["doc_a"], row["doc_b"]) for row in answer.missed.to_pylist()} == {("猫", "別"), ("写し", "別")}
+    assert {(row["doc_a"], row["doc_b"]) for row in answer.missed.to_pylist()} == {
+        ("猫", "別"),
+        ("写し", "別"),
+    }
 
 
 def test_a_report_at_a_higher_threshold_is_audited_there():
@@ -154,7 +170,9 @@ def test_the_audit_setting_adds_the_audit_to_the_report():
 
 
 def test_a_reported_pair_that_is_not_true_is_an_error():
-    report = neardup.deduplicate([FERRY, FERRY + " again", "something else altogether, which nobody has"])
+    report = neardup.deduplicate(
+        [FERRY, FERRY + " again", "something else altogether, which nobody has"]
+    )
     wrong = pa.table([[1], [2], [0.9]], schema=report.removed.schema)
     with pytest.raises(DataError, match=r"1 and 2 were reported as 0\.900000"):
         neardup.audit(dataclasses.replace(report, load={"removed": wrong}.get))

@@ -35,7 +35,9 @@ def start(programs, corpus, tmp_path):
     """Run the command, or resume it, in the folder of the test."""
 
     def run(*options, before="", cwd=tmp_path):
-        return programs.run("dedup", corpus, "-o", "out", *COMMAND, *options, cwd=cwd, before=before)
+        return programs.run(
+            "dedup", corpus, "-o", "out", *COMMAND, *options, cwd=cwd, before=before
+        )
 
     return run
 
@@ -48,7 +50,9 @@ def _check_killed_at(number, room, start, whole, folder):
     assert killed.code == -signal.SIGKILL, killed.stderr
     is_published = (folder / "out").exists()
     if is_published:  # published by one rename, so it is complete
-        assert contents(folder / "out") == whole, f"half an output is visible when killed at {number}"
+        assert contents(folder / "out") == whole, (
+            f"half an output is visible when killed at {number}"
+        )
     finished = start(cwd=folder, before=room)
     if not is_published:
         assert finished.code == 0, (number, finished.stderr)
@@ -56,11 +60,15 @@ def _check_killed_at(number, room, start, whole, folder):
     return True
 
 
-# `make test-all` kills at every third disk change, and at every seventh of the many made by shelves; with the tests
-# below, every kind is covered.
+# `make test-all` kills at every third disk change, and at every seventh of the many made by
+# shelves; with the tests below, every kind is covered.
 @pytest.mark.slow("a run and another for every point of its work")
-@pytest.mark.parametrize(("room", "begin", "step"), sweep("pass", 1, 3) + sweep(f"give_room({LITTLE_ROOM})", 2, 7))
-def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(room, begin, step, start, whole, tmp_path):
+@pytest.mark.parametrize(
+    ("room", "begin", "step"), sweep("pass", 1, 3) + sweep(f"give_room({LITTLE_ROOM})", 2, 7)
+)
+def test_a_run_killed_at_any_point_resumes_to_the_same_bytes(
+    room, begin, step, start, whole, tmp_path
+):
     number = begin
     while _check_killed_at(number, room, start, whole, tmp_path / "run"):
         shutil.rmtree(tmp_path / "run")
@@ -101,8 +109,12 @@ COMMANDS = [
     [(command, options, 3 * step) for command, options, step in COMMANDS]
     + [pytest.param(*case, marks=pytest.mark.long) for case in COMMANDS],
 )
-def test_every_killed_command_resumes_to_the_same_bytes(command, options, step, programs, corpus, mixed, tmp_path):
-    options = [str(corpus / "a.jsonl") if option == "corpus/a.jsonl" else option for option in options]
+def test_every_killed_command_resumes_to_the_same_bytes(
+    command, options, step, programs, corpus, mixed, tmp_path
+):
+    options = [
+        str(corpus / "a.jsonl") if option == "corpus/a.jsonl" else option for option in options
+    ]
     out = "out" if command == "dedup" else "out.parquet"
     given = (command, mixed, "-o", out, "--quiet", *options)
     room = f"give_room({LITTLE_ROOM})"
@@ -126,13 +138,17 @@ def test_a_run_killed_while_sorting_on_disk_resumes(start, whole, tmp_path):
 
 
 @pytest.mark.slow("dozens of starts")
-@pytest.mark.parametrize("room", ["pass", pytest.param(f"give_room({LITTLE_ROOM})", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "room", ["pass", pytest.param(f"give_room({LITTLE_ROOM})", marks=pytest.mark.long)]
+)
 def test_a_run_killed_repeatedly_finishes(room, start, whole, tmp_path):
     rng, starts = random.Random(3), 0
     while not (tmp_path / "out").exists():
         start(before=f"{room}; kill_at_event({rng.randrange(8, 20) + starts})")
         starts += 1
-        assert starts < 300, "no start makes progress"  # a run that uses the sets of the exact join recomputes them
+        assert starts < 300, (
+            "no start makes progress"
+        )  # a run that uses the sets of the exact join recomputes them
     assert starts > 4
     assert contents(tmp_path / "out") == whole
 
@@ -155,7 +171,9 @@ def test_finished_parts_are_not_read_again(start, tmp_path):
     start(before="kill_at_finish(6)")  # two parts, each with its names, rejected rows and sketches
     start(before="count_reads('reads.json')")
     reads = json.loads((tmp_path / "reads.json").read_text("utf-8"))
-    assert {name: count for name, count in reads.items() if name.startswith("first")} == {"first 2": 1}
+    assert {name: count for name, count in reads.items() if name.startswith("first")} == {
+        "first 2": 1
+    }
 
 
 def test_verified_components_are_neither_read_nor_verified_again(start, tmp_path):
@@ -183,7 +201,8 @@ def page(tmp_path):
     return path
 
 
-# The command, its output, the least number of calls at its end; `make test` kills at every n-th of them.
+# The command, its output, the least number of calls at its end; `make test` kills at every n-th of
+# them.
 ENDS = {
     "dedup": (["dedup", "PAGE", "--threads", "1"], "out", 12, 4),
     "pairs": (["pairs", "PAGE", "--threads", "1"], "out.parquet", 12, 6),
@@ -197,14 +216,24 @@ ENDS = {
 @pytest.mark.parametrize(
     ("command", "out", "least", "step"),
     [pytest.param(*end, id=name) for name, end in ENDS.items()]
-    + [pytest.param(*end[:3], 1, marks=pytest.mark.long, id=f"{name}, every call") for name, end in ENDS.items()],
+    + [
+        pytest.param(*end[:3], 1, marks=pytest.mark.long, id=f"{name}, every call")
+        for name, end in ENDS.items()
+    ],
 )
-def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(command, out, least, step, programs, page, tmp_path):
+def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(
+    command, out, least, step, programs, page, tmp_path
+):
     """From the report on: a published output is recognised until the marker of the work folder is deleted."""
     if "RUN" in command:
-        assert programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
+        assert (
+            programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
+        )
     named = {"PAGE": page, "RUN": tmp_path / "run"}
-    given, work = [*(named.get(word, word) for word in command), "-o", out, "--quiet"], f".{out}.neardup"
+    given, work = (
+        [*(named.get(word, word) for word in command), "-o", out, "--quiet"],
+        f".{out}.neardup",
+    )
     piped = page.read_text("utf-8")
     assert programs.run(*given, cwd=tmp_path / "whole", stdin=piped).code == 0
     whole = everything(tmp_path / "whole")
@@ -223,17 +252,32 @@ def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(command, out, le
     assert number > least
 
 
-def test_a_killed_run_on_standard_input_resumes_with_the_same_bytes_and_restarts_with_others(programs, page, tmp_path):
-    command, piped = ("dedup", "-", "-o", "out", "--quiet", "--threads", "1"), page.read_text("utf-8")
+def test_a_killed_run_on_standard_input_resumes_with_the_same_bytes_and_restarts_with_others(
+    programs, page, tmp_path
+):
+    command, piped = (
+        ("dedup", "-", "-o", "out", "--quiet", "--threads", "1"),
+        page.read_text("utf-8"),
+    )
     programs.run(*command, cwd=tmp_path, stdin=piped, before="kill_at_finish(7)")
-    programs.run(*command, cwd=tmp_path, stdin=piped, before="count_reads('same.json'); kill_before_publishing()")
-    assert programs.run(*command, cwd=tmp_path, stdin=piped, before="count_reads('same.json')").code == 0
+    programs.run(
+        *command,
+        cwd=tmp_path,
+        stdin=piped,
+        before="count_reads('same.json'); kill_before_publishing()",
+    )
+    assert (
+        programs.run(*command, cwd=tmp_path, stdin=piped, before="count_reads('same.json')").code
+        == 0
+    )
     assert (tmp_path / "same.json").read_text("utf-8") == "{}"
     shutil.rmtree(tmp_path / "out")
     programs.run(*command, cwd=tmp_path, stdin=piped, before="kill_at_finish(7)")
     other = piped.replace("words", "weeds")  # of equal size
     assert programs.run(*command, cwd=tmp_path, stdin=other).code == 0
-    assert (tmp_path / "out" / "kept" / "stdin.jsonl").read_text("utf-8") == other.splitlines(keepends=True)[0]
+    assert (tmp_path / "out" / "kept" / "stdin.jsonl").read_text("utf-8") == other.splitlines(
+        keepends=True
+    )[0]
 
 
 @pytest.mark.usefixtures("page")
@@ -267,9 +311,13 @@ def test_a_torn_last_line_of_the_journal_costs_one_part_only(start, whole, tmp_p
     start(before="kill_at_finish(6)")
     journal = tmp_path / WORK / "finished.jsonl"
     journal.write_bytes(journal.read_bytes()[:-20])
-    start(before="kill_at_finish(6); count_reads('unused')")  # the torn part once more, and the third
+    start(
+        before="kill_at_finish(6); count_reads('unused')"
+    )  # the torn part once more, and the third
     assert start(before="count_reads('reads.json')").code == 0
-    assert "first" not in (tmp_path / "reads.json").read_text("utf-8"), "a part was lost behind the torn line"
+    assert "first" not in (tmp_path / "reads.json").read_text("utf-8"), (
+        "a part was lost behind the torn line"
+    )
     assert contents(tmp_path / "out") == whole
 
 
@@ -284,14 +332,27 @@ DAMAGES = ["changed", "cut", "emptied", "deleted"]
 
 
 def _files_in_work(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
+    return sorted(
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != LOCK
+    )
 
 
 @pytest.mark.slow("a run for every file of a work folder")
-@pytest.mark.parametrize("damages", [DAMAGES, *(pytest.param([kind], marks=pytest.mark.long) for kind in DAMAGES)])
+@pytest.mark.parametrize(
+    "damages", [DAMAGES, *(pytest.param([kind], marks=pytest.mark.long) for kind in DAMAGES)]
+)
 def test_a_damaged_finished_part_is_produced_again(damages, start, whole, tmp_path):
-    start(before=f"give_room({LITTLE_ROOM}); kill_at_part('out/kept/b.jsonl')", cwd=tmp_path / "killed")
-    names = [name for name in _files_in_work(tmp_path / "killed" / WORK) if name.endswith((".arrow", ".parquet"))]
+    start(
+        before=f"give_room({LITTLE_ROOM}); kill_at_part('out/kept/b.jsonl')",
+        cwd=tmp_path / "killed",
+    )
+    names = [
+        name
+        for name in _files_in_work(tmp_path / "killed" / WORK)
+        if name.endswith((".arrow", ".parquet"))
+    ]
     assert len(names) > 15
     wrong = []
     for name, damage in zip(names, itertools.cycle(damages)):
@@ -309,7 +370,9 @@ def test_a_small_text_file_that_was_damaged_is_written_again(damage, programs, t
     """Small text files share one journal entry."""
     (tmp_path / "in").mkdir()
     for number in range(5):
-        (tmp_path / "in" / f"{number}.txt").write_text(f"the page of number {number * 7} and of {number}", "utf-8")
+        (tmp_path / "in" / f"{number}.txt").write_text(
+            f"the page of number {number * 7} and of {number}", "utf-8"
+        )
     (tmp_path / "in" / "5.txt").write_bytes((tmp_path / "in" / "1.txt").read_bytes())
     command = ("dedup", "in", "-o", "out", "--quiet", "--threads", "1")
     programs.run(*command, cwd=tmp_path, before="kill_before_publishing()")
@@ -319,7 +382,9 @@ def test_a_small_text_file_that_was_damaged_is_written_again(damage, programs, t
     assert programs.run(*command, cwd=tmp_path).code == 0
     for number in range(5):
         name = f"{number}.txt"
-        assert (tmp_path / "out" / "kept" / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+        assert (tmp_path / "out" / "kept" / name).read_bytes() == (
+            tmp_path / "in" / name
+        ).read_bytes()
 
 
 def _damage(path, damage):
@@ -328,7 +393,11 @@ def _damage(path, damage):
         path.unlink()
     else:
         middle = len(data) // 2
-        changed = data[:middle] + bytes(byte ^ 0xFF for byte in data[middle : middle + 8]) + data[middle + 8 :]
+        changed = (
+            data[:middle]
+            + bytes(byte ^ 0xFF for byte in data[middle : middle + 8])
+            + data[middle + 8 :]
+        )
         path.write_bytes({"changed": changed, "cut": data[:middle], "emptied": b""}[damage])
 
 
@@ -341,14 +410,24 @@ def _damage(path, damage):
         (["--seed", "2", "--size", "3"], "size was 5, now 3; seed was 1, now 2"),
     ],
 )
-def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(options, words, start, whole, tmp_path):
+def test_other_settings_on_the_same_work_folder_are_named_and_stop_the_run(
+    options, words, start, whole, tmp_path
+):
     start(before="kill_at_finish(7)")
-    before = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != LOCK}
+    before = {
+        path: path.read_bytes()
+        for path in (tmp_path / WORK).rglob("*")
+        if path.is_file() and path.name != LOCK
+    }
     stopped = start(*options)
     assert stopped.code == 2
     assert words in stopped.stderr
     assert "hint: " in stopped.stderr
-    after = {path: path.read_bytes() for path in (tmp_path / WORK).rglob("*") if path.is_file() and path.name != LOCK}
+    after = {
+        path: path.read_bytes()
+        for path in (tmp_path / WORK).rglob("*")
+        if path.is_file() and path.name != LOCK
+    }
     assert after == before
     assert start().code == 0
     assert contents(tmp_path / "out") == whole
@@ -388,7 +467,9 @@ def test_a_given_seed_and_a_random_seed_are_different_settings(first, then, star
     assert f"seed was {names[first]}, now {names[then]}" in stopped.stderr
 
 
-def test_a_work_folder_with_signatures_of_an_older_format_is_named_and_stops_the_run(start, tmp_path):
+def test_a_work_folder_with_signatures_of_an_older_format_is_named_and_stops_the_run(
+    start, tmp_path
+):
     start(before="kill_at_finish(7)")
     path = tmp_path / WORK / "manifest.json"
     path.write_text(path.read_text("utf-8").replace("fast-2", "fast-1"), "utf-8")
@@ -402,7 +483,9 @@ def test_overwrite_starts_over_with_other_settings(start, tmp_path):
     assert start("--threshold", "0.7", "--overwrite").code == 0
     assert start("--threshold", "0.7", cwd=tmp_path / "clean").code == 0
     found, clean = contents(tmp_path / "out"), contents(tmp_path / "clean" / "out")
-    assert found.pop("report.json")["config"] == clean.pop("report.json")["config"] | {"overwrite": True}
+    assert found.pop("report.json")["config"] == clean.pop("report.json")["config"] | {
+        "overwrite": True
+    }
     assert found == clean
 
 
@@ -420,12 +503,20 @@ def test_a_run_resumes_with_other_threads_and_memory(options, start, whole, tmp_
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda folder: (folder / "b.jsonl").write_text('{"text": "another page"}\n'), "b.jsonl has changed"),
-        (lambda folder: (folder / "z.jsonl").write_text('{"text": "a new file"}\n'), "z.jsonl was not an input"),
+        (
+            lambda folder: (folder / "b.jsonl").write_text('{"text": "another page"}\n'),
+            "b.jsonl has changed",
+        ),
+        (
+            lambda folder: (folder / "z.jsonl").write_text('{"text": "a new file"}\n'),
+            "z.jsonl was not an input",
+        ),
         (lambda folder: (folder / "b.jsonl").unlink(), "b.jsonl"),
     ],
 )
-def test_an_input_that_changed_since_the_first_start_is_named(change, words, programs, corpus, tmp_path):
+def test_an_input_that_changed_since_the_first_start_is_named(
+    change, words, programs, corpus, tmp_path
+):
     shutil.copytree(corpus, tmp_path / "in")
     command = ("dedup", "in", "-o", "out", "--quiet")
     programs.run(*command, cwd=tmp_path, before="kill_at_finish(7)")
@@ -438,7 +529,9 @@ def test_an_input_that_changed_since_the_first_start_is_named(change, words, pro
 
 
 @pytest.mark.parametrize("at", ["sketch/000001.arrow", "shelves.arrow", "out/clusters.parquet"])
-def test_ctrl_c_stops_without_a_traceback_and_says_how_to_resume(at, programs, corpus, whole, tmp_path):
+def test_ctrl_c_stops_without_a_traceback_and_says_how_to_resume(
+    at, programs, corpus, whole, tmp_path
+):
     command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")
     running = programs.start(*command, cwd=tmp_path, before=f"pause_at({at!r})")
     wait_until((tmp_path / "paused").exists)
@@ -457,7 +550,11 @@ def test_ctrl_c_stops_without_a_traceback_and_says_how_to_resume(at, programs, c
 
 @pytest.mark.parametrize(
     ("which", "room"),
-    [("first", "pass"), ("first", f"give_room({LITTLE_ROOM})"), ("later", f"give_room({LITTLE_ROOM})")],
+    [
+        ("first", "pass"),
+        ("first", f"give_room({LITTLE_ROOM})"),
+        ("later", f"give_room({LITTLE_ROOM})"),
+    ],
 )
 def test_ctrl_c_does_not_wait_for_the_end_of_a_file(which, room, programs, corpus, tmp_path):
     command = ("dedup", corpus, "-o", "out", "--threads", "1", "--pairs")

@@ -6,7 +6,8 @@ import pytest
 
 from support import corpora
 
-# What a report may say differently: these fields (`seconds` of the audit too), and the settings `threads` and `memory`.
+# What a report may say differently: these fields (`seconds` of the audit too), and the settings
+# `threads` and `memory`.
 TIME_AND_MEMORY = ("seconds", "stages", "peak_memory_bytes")
 # Bytes of memory that are left, and threads: components in many blocks, in a few, and whole.
 SPLITS = [(300_000, 1), (300_000, 3), (1 << 20, 1), (1 << 20, 3), (1 << 32, 2)]
@@ -43,12 +44,21 @@ def documents(num_documents):
             words[rng.randrange(60)] = f"edit{number}"
         if number % 17 == 5:
             words = made[-1]["text"].split()
-        made.append({"id": str(number), "text": " ".join(words), "score": number % 13, "site": f"site{number % 2}"})
+        made.append(
+            {
+                "id": str(number),
+                "text": " ".join(words),
+                "score": number % 13,
+                "site": f"site{number % 2}",
+            }
+        )
     return made
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_promise_4_the_whole_report_is_the_same_for_any_memory_and_threads(case, tmp_path, monkeypatch):
+def test_promise_4_the_whole_report_is_the_same_for_any_memory_and_threads(
+    case, tmp_path, monkeypatch
+):
     pages = corpora.write_json_lines(tmp_path / "pages.jsonl", documents(150))
     settings = {"threshold": 0.7, "method": "lsh"} | CASES[case]
     if "against" in settings:

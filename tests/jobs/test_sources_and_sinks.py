@@ -40,7 +40,12 @@ def marks(documents):
     for row, document in enumerate(documents):
         kept_row, similarity = TRUTH.removed.get(row, (None, None))
         size = 1 + sizes[row if kept_row is None else kept_row]
-        values = (kept_row is None, None if kept_row is None else documents[kept_row]["id"], similarity, size)
+        values = (
+            kept_row is None,
+            None if kept_row is None else documents[kept_row]["id"],
+            similarity,
+            size,
+        )
         yield document | dict(zip(MARKS, values, strict=True))
 
 
@@ -59,7 +64,9 @@ def test_every_format_agrees_with_the_oracle_and_preserves_rows(form, tmp_path):
     assert [path.name for path in (tmp_path / "out" / "kept").iterdir()] == [f"corpus.{form}"]
     kept = corpora.read_rows(tmp_path / "out" / "kept" / f"corpus.{form}")
     assert kept == expected_rows([DOCUMENTS[row] for row in TRUTH.kept], form)
-    assert [row["doc_id"] for row in report.clusters.to_pylist()] == [document["id"] for document in DOCUMENTS]
+    assert [row["doc_id"] for row in report.clusters.to_pylist()] == [
+        document["id"] for document in DOCUMENTS
+    ]
 
 
 def test_files_and_memory_agree(tmp_path):
@@ -68,17 +75,25 @@ def test_files_and_memory_agree(tmp_path):
     in_memory = neardup.find_pairs(pa.Table.from_pylist(list(DOCUMENTS)), **EVERY_PAIR)
     for name in ("removed", "pairs"):
         columns = getattr(in_memory, name).column_names
-        assert getattr(from_files, name).select(columns).to_pylist() == getattr(in_memory, name).to_pylist()
+        assert (
+            getattr(from_files, name).select(columns).to_pylist()
+            == getattr(in_memory, name).to_pylist()
+        )
     assert from_files.clusters.to_pylist() == in_memory.clusters.to_pylist()
     for fact in ("documents", "num_kept", "num_removed", "exact_duplicates", "bytes_read"):
         assert getattr(from_files, fact) == getattr(in_memory, fact)
 
 
-@pytest.mark.parametrize("form", [form for form in corpora.FORMATS if form.startswith(corpora.LINE_FORMATS)])
+@pytest.mark.parametrize(
+    "form", [form for form in corpora.FORMATS if form.startswith(corpora.LINE_FORMATS)]
+)
 def test_kept_records_have_their_original_bytes(form, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "out", **EVERY_PAIR)
-    content, kept = corpora.unpacked(path), corpora.unpacked(tmp_path / "out" / "kept" / f"corpus.{form}")
+    content, kept = (
+        corpora.unpacked(path),
+        corpora.unpacked(tmp_path / "out" / "kept" / f"corpus.{form}"),
+    )
     if form.startswith(("csv", "tsv")):
         delimiter = "," if form.startswith("csv") else "\t"
         records = raw_records(content, delimiter)
@@ -160,7 +175,9 @@ def test_rows_of_text_are_not_marked_twice(form, tmp_path):
     with pytest.raises(neardup.errors.DataError, match="neardup_kept"):
         corpora.deduplicate([again], tmp_path / "second", mark=True, **EVERY_PAIR)
     assert not (tmp_path / "second").exists()
-    assert corpora.deduplicate([again], tmp_path / "third", **EVERY_PAIR).num_removed == len(TRUTH.removed)
+    assert corpora.deduplicate([again], tmp_path / "third", **EVERY_PAIR).num_removed == len(
+        TRUTH.removed
+    )
 
 
 @EVERY_FORMAT
@@ -185,15 +202,28 @@ def test_pairs_are_the_same_in_every_format(form, ending, tmp_path):
     assert beside == {out.name, f"{out.name}.rejected.jsonl", f"{out.name}.report.json"}
     if ending.lower() == "csv":
         lines = list(csv.DictReader(io.StringIO(out.read_bytes().decode(), newline="")))
-        assert {(int(line["row_a"]) - 1, int(line["row_b"]) - 1): float(line["similarity"]) for line in lines} == (
-            TRUTH.pairs
-        )
-        assert [line["doc_a"] for line in lines] == [DOCUMENTS[a]["id"] for a, _ in sorted(TRUTH.pairs)]
+        assert {
+            (int(line["row_a"]) - 1, int(line["row_b"]) - 1): float(line["similarity"])
+            for line in lines
+        } == (TRUTH.pairs)
+        assert [line["doc_a"] for line in lines] == [
+            DOCUMENTS[a]["id"] for a, _ in sorted(TRUTH.pairs)
+        ]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_pairs_can_be_read_back_whatever_the_ids_are(ending, tmp_path):
-    names = ["a\u2028b", "c\u0085d", 'quote " and, comma', "line\nbreak", "\ttab", "", "NULL", "\x00", "ü\u200d😀"]
+    names = [
+        "a\u2028b",
+        "c\u0085d",
+        'quote " and, comma',
+        "line\nbreak",
+        "\ttab",
+        "",
+        "NULL",
+        "\x00",
+        "ü\u200d😀",
+    ]
     documents = [{"id": name, "text": PAGE} for name in names]
     lines = [json.dumps(document, ensure_ascii=False) for document in documents]
     path = corpora.write_json_lines(tmp_path / "odd.jsonl", lines)
@@ -209,7 +239,12 @@ def test_an_unknown_extension_of_pairs_fails_before_the_work_begins(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-MIXED = (("a/one.jsonl.gz", 0, 11), ("a/two.csv", 11, 18), ("b/c/three.parquet", 18, 30), ("b/four.arrows", 30, 40))
+MIXED = (
+    ("a/one.jsonl.gz", 0, 11),
+    ("a/two.csv", 11, 18),
+    ("b/c/three.parquet", 18, 30),
+    ("b/four.arrows", 30, 40),
+)
 FIRSTS = {name: first for name, first, _ in MIXED}
 
 
@@ -220,7 +255,13 @@ def write_mixed(folder):
 
 @pytest.mark.parametrize(
     "inputs",
-    [["data"], ["data/**/*.*"], ["data/a", "data/b"], [f"data/{name}" for name, _, _ in MIXED], ["d[a]ta"]],
+    [
+        ["data"],
+        ["data/**/*.*"],
+        ["data/a", "data/b"],
+        [f"data/{name}" for name, _, _ in MIXED],
+        ["d[a]ta"],
+    ],
     ids=["folder", "glob", "folders", "files", "glob of folders"],
 )
 def test_mixed_formats_in_folders_and_globs_are_one_corpus(inputs, tmp_path, monkeypatch):
@@ -229,11 +270,16 @@ def test_mixed_formats_in_folders_and_globs_are_one_corpus(inputs, tmp_path, mon
     report = corpora.deduplicate(inputs, "out", pairs=True, **EVERY_PAIR)
     by_last_part = {name.rpartition("/")[2]: first for name, first, _ in MIXED}
     shortened = [
-        {key: value.rpartition("/")[2] if key.endswith("file") else value for key, value in row.items()}
+        {
+            key: value.rpartition("/")[2] if key.endswith("file") else value
+            for key, value in row.items()
+        }
         for row in report.removed.to_pylist()
     ]
     found = {
-        by_last_part[row["file"]] + row["row"] - 1: (by_last_part[row["kept_file"]] + row["kept_row"] - 1)
+        by_last_part[row["file"]] + row["row"] - 1: (
+            by_last_part[row["kept_file"]] + row["kept_row"] - 1
+        )
         for row in shortened
     }
     assert found == {row: kept for row, (kept, _) in TRUTH.removed.items()}
@@ -241,7 +287,9 @@ def test_mixed_formats_in_folders_and_globs_are_one_corpus(inputs, tmp_path, mon
     assert set(kept) == set(by_last_part)
     for name, first, stop in MIXED:
         expected = [DOCUMENTS[row] for row in TRUTH.kept if first <= row < stop]
-        assert corpora.read_rows(kept[name.rpartition("/")[2]]) == expected_rows(expected, name.partition(".")[2])
+        assert corpora.read_rows(kept[name.rpartition("/")[2]]) == expected_rows(
+            expected, name.partition(".")[2]
+        )
 
 
 def test_kept_mirrors_the_relative_paths_and_holds_nothing_else(tmp_path):
@@ -250,13 +298,19 @@ def test_kept_mirrors_the_relative_paths_and_holds_nothing_else(tmp_path):
     (tmp_path / "data" / ".hidden.jsonl").write_text("not an input")
     corpora.deduplicate([tmp_path / "data"], tmp_path / "out", **EVERY_PAIR)
     kept = tmp_path / "out" / "kept"
-    assert {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()} == set(FIRSTS)
+    assert {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()} == set(
+        FIRSTS
+    )
 
 
 def test_files_with_the_same_name_are_distinguished_by_their_folders(tmp_path):
     for folder in ("x", "y"):
-        corpora.write_json_lines(tmp_path / folder / "part.jsonl", [{"text": PAGE}, {"text": folder * 9}])
-    report = corpora.deduplicate([tmp_path / "x/part.jsonl", tmp_path / "y/part.jsonl"], tmp_path / "out")
+        corpora.write_json_lines(
+            tmp_path / folder / "part.jsonl", [{"text": PAGE}, {"text": folder * 9}]
+        )
+    report = corpora.deduplicate(
+        [tmp_path / "x/part.jsonl", tmp_path / "y/part.jsonl"], tmp_path / "out"
+    )
     assert report.removed.select(["doc_id", "kept_id"]).to_pylist() == [
         {"doc_id": "y/part.jsonl:1", "kept_id": "x/part.jsonl:1"}
     ]
@@ -264,7 +318,9 @@ def test_files_with_the_same_name_are_distinguished_by_their_folders(tmp_path):
 
 
 def test_mixed_schemas_take_the_usual_columns_of_each_file(tmp_path):
-    corpora.write_json_lines(tmp_path / "a.jsonl", [{"id": 1, "text": PAGE}, {"text": corpora.OTHER, "x": []}])
+    corpora.write_json_lines(
+        tmp_path / "a.jsonl", [{"id": 1, "text": PAGE}, {"text": corpora.OTHER, "x": []}]
+    )
     corpora.write_json_lines(tmp_path / "b.jsonl", [{"url": "u", "content": corpora.NEAR}])
     (tmp_path / "c.csv").write_text(f'n,body\n1,"{PAGE}"\n')
     report = corpora.deduplicate([tmp_path], tmp_path.parent / f"{tmp_path.name}-out")
@@ -281,12 +337,21 @@ def test_several_text_columns_are_joined_in_every_format(tmp_path):
     joined = Truth([f"{document['title']}\n{document['body']}" for document in documents])
     for form in ("jsonl", "csv", "tsv", "parquet", "arrow"):
         path = corpora.write_rows(tmp_path / f"corpus.{form}", documents)
-        report = corpora.deduplicate([path], tmp_path / f"out-{form}", text_column=("title", "body"), **EVERY_PAIR)
+        report = corpora.deduplicate(
+            [path], tmp_path / f"out-{form}", text_column=("title", "body"), **EVERY_PAIR
+        )
         assert corpora.removed_rows(report) == joined.removed, form
         assert report.columns["text"] == "title + body"
 
 
-ITEMS = [["milk", "bread", "tea"], ["tea", "milk", "bread"], ["milk", "bread", "jam"], ["nails"], [], ["milk"]]
+ITEMS = [
+    ["milk", "bread", "tea"],
+    ["tea", "milk", "bread"],
+    ["milk", "bread", "jam"],
+    ["nails"],
+    [],
+    ["milk"],
+]
 
 
 def test_items_are_compared_as_sets_in_every_format(tmp_path):
@@ -299,9 +364,14 @@ def test_items_are_compared_as_sets_in_every_format(tmp_path):
     }
     for form in ("jsonl", "csv", "tsv", "parquet", "arrow", "feather", "arrows"):
         is_text = form in ("csv", "tsv")
-        documents = [{"id": str(at), "basket": " ".join(items) if is_text else items} for at, items in enumerate(ITEMS)]
+        documents = [
+            {"id": str(at), "basket": " ".join(items) if is_text else items}
+            for at, items in enumerate(ITEMS)
+        ]
         path = corpora.write_rows(tmp_path / f"baskets.{form}", documents)
-        report = corpora.find_pairs([path], tmp_path / f"{form}.parquet", items_column="basket", **EVERY_PAIR)
+        report = corpora.find_pairs(
+            [path], tmp_path / f"{form}.parquet", items_column="basket", **EVERY_PAIR
+        )
         assert corpora.pair_rows(report.pairs) == expected, form
 
 
@@ -333,7 +403,9 @@ def test_lines_are_documents(ending, tmp_path):
     assert corpora.removed_rows(report) == truth.removed
     assert corpora.pair_rows(report.pairs) == truth.pairs
     lines = content.splitlines(keepends=True)
-    assert corpora.unpacked(tmp_path / "out/kept" / path.name) == b"".join(lines[row] for row in truth.kept)
+    assert corpora.unpacked(tmp_path / "out/kept" / path.name) == b"".join(
+        lines[row] for row in truth.kept
+    )
     assert report.kept.column("text").to_pylist() == [ONE_LINE[row] for row in truth.kept]
 
 
@@ -366,7 +438,8 @@ def test_html_is_compared_by_its_visible_text(form, tmp_path):
     else:
         inputs = [
             corpora.write_rows(
-                tmp_path / f"pages.{form}", [{"id": str(at), "text": page} for at, page in enumerate(pages)]
+                tmp_path / f"pages.{form}",
+                [{"id": str(at), "text": page} for at, page in enumerate(pages)],
             )
         ]
     report = corpora.deduplicate(inputs, tmp_path / "out", html=True)
@@ -382,7 +455,9 @@ def test_addresses_of_fsspec_are_sources(form, tmp_path):
     remote.pipe(f"/{tmp_path.name}/corpus.{form}", path.read_bytes())
     for number, address in enumerate([f"corpus.{form}", "", "*"]):
         out = tmp_path / f"out{number}"
-        report = corpora.deduplicate([f"memory://{tmp_path.name}/{address}".rstrip("/")], out, **EVERY_PAIR)
+        report = corpora.deduplicate(
+            [f"memory://{tmp_path.name}/{address}".rstrip("/")], out, **EVERY_PAIR
+        )
         assert corpora.removed_rows(report) == TRUTH.removed
         kept = corpora.read_rows(out / "kept" / path.name)
         assert kept == expected_rows([DOCUMENTS[row] for row in TRUTH.kept], form)
@@ -390,7 +465,11 @@ def test_addresses_of_fsspec_are_sources(form, tmp_path):
 
 def piped(arguments, content, folder):
     return subprocess.run(
-        [sys.executable, "-c", START, *map(str, arguments)], input=content, cwd=folder, capture_output=True, check=False
+        [sys.executable, "-c", START, *map(str, arguments)],
+        input=content,
+        cwd=folder,
+        capture_output=True,
+        check=False,
     )
 
 
@@ -400,7 +479,10 @@ def test_standard_input_is_a_source(form, programs, tmp_path):
     options = ["--bands", "20", "--rows", "1", "--no-signature-filter", "-t", "0.5", "--size", "2"]
     options += ["--delimiter", ","] if form == "csv" else []
     command = ["dedup", "-", "-o", "out", *options]
-    if form in ("jsonl", "parquet"):  # rows that a pipe delivers one by one, and a footer that is read first
+    if form in (
+        "jsonl",
+        "parquet",
+    ):  # rows that a pipe delivers one by one, and a footer that is read first
         finished = piped(command, content, tmp_path)
         assert finished.returncode == 0, finished.stderr
     else:

@@ -74,7 +74,9 @@ def test_edited_copies_are_not_a_template(edits):
 def test_licences_with_other_names_and_years_are_not_a_template():
     rng = random.Random(5)
     body = " ".join(draw(rng, 160))
-    texts = [f"Copyright {1990 + year} {' '.join(draw(rng, 2))} and others. {body}" for year in range(40)]
+    texts = [
+        f"Copyright {1990 + year} {' '.join(draw(rng, 2))} and others. {body}" for year in range(40)
+    ]
     report = neardup.deduplicate(texts)
     assert (report.num_removed, report.warnings) == (39, ())
 

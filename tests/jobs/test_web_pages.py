@@ -15,7 +15,9 @@ PAGES, MIRRORS = web_pages.crawl()
 
 @pytest.fixture
 def crawl(tmp_path):
-    return corpora.write_json_lines(tmp_path / "crawl.jsonl", [{"url": url, "text": page} for url, page in PAGES])
+    return corpora.write_json_lines(
+        tmp_path / "crawl.jsonl", [{"url": url, "text": page} for url, page in PAGES]
+    )
 
 
 def removed(folder):
@@ -36,10 +38,14 @@ def test_comparing_all_visible_text_confuses_pages_of_one_template(run, crawl, t
     found = removed(tmp_path / "clean")
     assert sum(doc_id not in MIRRORS for doc_id in found) > 100
     assert not any(found.get(mirror) == page for mirror, page in MIRRORS.items())
-    assert json.loads((tmp_path / "clean/report.json").read_text())["config"]["html_content"] == "all"
+    assert (
+        json.loads((tmp_path / "clean/report.json").read_text())["config"]["html_content"] == "all"
+    )
 
 
-@pytest.mark.parametrize("page", ["<ul><li>one two<li>three four</ul>", "<nav><a href=/>one two three four</a></nav>"])
+@pytest.mark.parametrize(
+    "page", ["<ul><li>one two<li>three four</ul>", "<nav><a href=/>one two three four</a></nav>"]
+)
 def test_a_page_without_main_content_is_compared_as_a_whole(page):
     # Links and lists alone are not main content.
     assert neardup.compare("one two three four", page, html=True, size=2).containment_a == 1

@@ -35,7 +35,17 @@ def least_sizes(sets, threshold, kernel=prefix_index):
     return least
 
 
-def candidates(documents, sets, threshold, *, groups=None, set_groups=None, needed=1, kernel=prefix_index, room=200):
+def candidates(
+    documents,
+    sets,
+    threshold,
+    *,
+    groups=None,
+    set_groups=None,
+    needed=1,
+    kernel=prefix_index,
+    room=200,
+):
     least = least_sizes(sets, threshold)
     needed = np.minimum(needed, least)
     set_groups = np.array([0] * len(sets) if set_groups is None else set_groups)
@@ -84,7 +94,9 @@ def test_repeated_shingles_count_once():
     index = PrefixIndex(Sets(*end_to_end([members])), np.array([2]), np.array([2]), zeros).arrays
     seen = tuple(np.full(size, -1) for size in (index.list_ends.size, 1, 1))
     found = np.empty((9, 2), np.int64)
-    assert prefix_index.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0
+    assert (
+        prefix_index.find_candidates(shingles, np.array([0, 50]), zeros, index, 0, seen, found) == 0
+    )
 
 
 def test_candidates_beyond_the_buffer_are_counted():
@@ -97,11 +109,15 @@ def test_candidates_beyond_the_buffer_are_counted():
 
 @given(documents=many_sets, sets=many_sets, threshold=THRESHOLDS)
 def test_similarities_match_the_oracle(documents, sets, threshold):
-    pairs = np.array([(doc, number) for doc in range(len(documents)) for number in range(len(sets))])
+    pairs = np.array(
+        [(doc, number) for doc in range(len(documents)) for number in range(len(sets))]
+    )
     values = {}
     for kernel in (audit, PLAIN):
         found = values[kernel] = np.empty(len(pairs))
-        kernel.partner_similarities(*end_to_end(documents), *end_to_end(sets), pairs, threshold, found)
+        kernel.partner_similarities(
+            *end_to_end(documents), *end_to_end(sets), pairs, threshold, found
+        )
     exact = [oracles.jaccard(documents[doc], sets[number]) for doc, number in pairs]
     assert values[audit].tolist() == [value if value >= threshold else 0.0 for value in exact]
     assert values[audit].tolist() == values[PLAIN].tolist()
@@ -133,7 +149,8 @@ def test_found_means_a_shared_bucket_and_enough_equal_slots(data, min_agreement)
         kernel.mark_found(signatures, keys, others, other_keys, pairs, min_agreement, is_found)
         answers.append(is_found.tolist())
     expected = [
-        any(keys[doc] == other_keys[number]) and sum(signatures[doc] == others[number]) >= min_agreement
+        any(keys[doc] == other_keys[number])
+        and sum(signatures[doc] == others[number]) >= min_agreement
         for doc, number in pairs
     ]
     assert answers == [expected, expected]

@@ -62,7 +62,9 @@ def test_keys_are_equal_if_and_only_if_the_rows_of_the_band_are(num_bands, rows)
     signatures = similar_signatures(2, 300, 128)
     keys = band_keys(signatures, num_bands, rows)
     for band in range(num_bands):
-        _, by_rows = np.unique(signatures[:, band * rows : (band + 1) * rows], axis=0, return_inverse=True)
+        _, by_rows = np.unique(
+            signatures[:, band * rows : (band + 1) * rows], axis=0, return_inverse=True
+        )
         _, by_key = np.unique(keys[:, band], return_inverse=True)
         num_buckets = len(set(zip(by_rows.ravel().tolist(), by_key.tolist(), strict=True)))
         assert num_buckets == by_rows.max() + 1 == by_key.max() + 1
@@ -144,7 +146,9 @@ def test_star_links_are_correct_at_every_load_of_the_table(num_keys, num_buckets
 @pytest.mark.parametrize("num_keys", [bands.PART_KEYS * 2 + 1, bands.PART_KEYS * 40])
 def test_star_links_are_correct_over_many_parts(num_keys):
     rng = np.random.default_rng(num_keys)
-    keys = rng.choice(rng.integers(0, 2**64 - 1, num_keys, dtype=np.uint64, endpoint=True), num_keys).tolist()
+    keys = rng.choice(
+        rng.integers(0, 2**64 - 1, num_keys, dtype=np.uint64, endpoint=True), num_keys
+    ).tolist()
     rows = rng.permutation(num_keys).tolist()
     assert star_links(keys, rows) == star_links_by_dict(keys, rows)
 

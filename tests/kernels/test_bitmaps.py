@@ -84,7 +84,8 @@ def test_bitmaps_written_in_parts_are_those_written_at_once(before):
     for cut in range(1, 7):
         first, second = end_to_end(sets[:cut]), end_to_end(sets[cut:])
         parts = [bitmaps_of(bitmaps, first, before)]
-        # The second part follows `cut` documents more, so that its words begin where the first part ends.
+        # The second part follows `cut` documents more, so that its words begin where the first part
+        # ends.
         parts.append(bitmaps_of(bitmaps, second, before + first.shingles.size))
         assert np.concatenate(parts).tolist() == whole.tolist()
         assert bitmaps_of(KERNELS[1], first, before).tolist() == parts[0].tolist()

@@ -12,7 +12,8 @@ from neardup.kernels import bands, lists, sorting
 from neardup.kernels import similarity as kernel
 
 TOP = 2**64 - 1
-# The inverse of the multiplier that spreads keys over a table: it maps small numbers to keys of one slot.
+# The inverse of the multiplier that spreads keys over a table: it maps small numbers to keys of one
+# slot.
 BACK = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
 SIZE = 200_000
 
@@ -46,7 +47,11 @@ def test_colliding_keys_are_numbered_in_order_of_appearance():
 
 
 def linked(keys):
-    rows, left, right = np.arange(keys.size)[::-1].copy(), np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
+    rows, left, right = (
+        np.arange(keys.size)[::-1].copy(),
+        np.empty(keys.size, np.int64),
+        np.empty(keys.size, np.int64),
+    )
     count = bands.star_links(keys, rows, left, right)
     return set(zip(left[:count].tolist(), right[:count].tolist(), strict=True))
 
@@ -75,7 +80,10 @@ def similarity(documents):
 
 def exact(documents):
     sets = [set(document.tolist()) for document in documents]
-    return [len(sets[a] & sets[b]) / len(sets[a] | sets[b]) for a, b in ((0, 1), (0, 2), (1, 0), (0, 0), (2, 1))]
+    return [
+        len(sets[a] & sets[b]) / len(sets[a] | sets[b])
+        for a, b in ((0, 1), (0, 2), (1, 0), (0, 0), (2, 1))
+    ]
 
 
 PLACES = np.arange(SIZE, dtype=np.uint64) << np.uint64(64 - 20)
@@ -98,7 +106,10 @@ def test_colliding_sets_are_compared_exactly(attack):
 
 def test_scratch_table_is_clean_after_a_set_that_was_sorted():
     rng = np.random.default_rng(3)
-    documents = [COLLIDING["all in one place"](3000), *(rng.integers(1, TOP, 500, dtype=np.uint64) for _ in range(2))]
+    documents = [
+        COLLIDING["all in one place"](3000),
+        *(rng.integers(1, TOP, 500, dtype=np.uint64) for _ in range(2)),
+    ]
     documents[2][:300] = documents[1][:300]
     assert similarity(documents) == exact(documents)
 
@@ -121,9 +132,15 @@ def test_prefixes_of_colliding_sets_are_in_order(attack):
 @pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 31, 32, 33, 100, 1000, 4097])
 def test_values_are_sorted_by_merging(size):
     rng = np.random.default_rng(size)
-    for values in (rng.integers(0, TOP, size, dtype=np.uint64), rng.integers(0, 9, size).astype(np.uint64)):
+    for values in (
+        rng.integers(0, TOP, size, dtype=np.uint64),
+        rng.integers(0, 9, size).astype(np.uint64),
+    ):
         for given in (values, np.sort(values), np.sort(values)[::-1].copy()):
             found = given.copy()
             sorting.sort_values.py_func(found, np.empty(size, np.uint64), size)
             assert found.tolist() == sorted(given.tolist())
-            assert sorting.order_of.py_func(given).tolist() == np.argsort(given, kind="stable").tolist()
+            assert (
+                sorting.order_of.py_func(given).tolist()
+                == np.argsort(given, kind="stable").tolist()
+            )

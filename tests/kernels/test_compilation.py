@@ -52,13 +52,19 @@ def ask(forked):
 
 
 def environment(folder, **other):
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))}
+    own = {
+        name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))
+    }
     return own | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | other
 
 
 def ask_afresh(program, **variables):
     return subprocess.run(
-        [sys.executable, "-c", program], env=environment(**variables), capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
 
 
@@ -123,7 +129,9 @@ def test_a_damaged_cache_file_is_compiled_again_and_replaced(ask, package, endin
 
 def test_code_for_arguments_of_other_types_is_not_used(ask, package):
     both = "from neardup.kernels.kernel import kernel; print(kernel(1), kernel(-0.5))"
-    *_, folder = ask(f"{both}; from neardup.kernels import cache_folder; print(cache_folder())", folder=package)
+    *_, folder = ask(
+        f"{both}; from neardup.kernels import cache_folder; print(cache_folder())", folder=package
+    )
     of_whole_numbers, of_fractions = sorted(Path(folder).glob("*.nbc"))
     shutil.copy(of_whole_numbers, of_fractions)
     assert ask(both, folder=package) == ["2", "0"]
@@ -147,11 +155,20 @@ for function in (kernel, helped):
     print(type(compiled.library).__name__, any(map(engine.is_symbol_defined, names)))
 print(gc.isenabled(), numba.njit(lambda count: np.empty(count, np.int64).size)(3))
 """
-    assert ask(program, folder=package) == ["JITCodeLibrary", "False", "_LinkedCode", "False", "True", "3"]
+    assert ask(program, folder=package) == [
+        "JITCodeLibrary",
+        "False",
+        "_LinkedCode",
+        "False",
+        "True",
+        "3",
+    ]
 
 
 def test_caches_of_other_packages_are_not_touched(ask, tmp_path):
-    (tmp_path / "theirs.py").write_text("import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n")
+    (tmp_path / "theirs.py").write_text(
+        "import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
+    )
     program = "import neardup.kernels, theirs; print(theirs.f._cache.cache_path)"
     source = str(Path(neardup.__file__).parents[1])
     [path] = ask(program, folder=os.pathsep.join([str(tmp_path), source]))
@@ -162,6 +179,8 @@ def test_every_kernel_is_cached_in_one_folder():
     from neardup.kernels import distinct
     from neardup.kernels import union_find as components
 
-    found = {Path(kernel._cache.cache_path) for kernel in (components.union_links, distinct.digest_sets)}
+    found = {
+        Path(kernel._cache.cache_path) for kernel in (components.union_links, distinct.digest_sets)
+    }
     assert found == {kernels.cache_folder()}
     assert isinstance(components.union_links, numba.core.registry.CPUDispatcher)

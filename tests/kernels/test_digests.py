@@ -36,7 +36,10 @@ def with_group(digest, group, secret):
     if group == 0:
         return digest
     halves = zip(digest, halves_of(secret), strict=True)
-    return [half * (point + coefficient(group, multiplier)) % PRIME for half, (multiplier, _, point) in halves]
+    return [
+        half * (point + coefficient(group, multiplier)) % PRIME
+        for half, (multiplier, _, point) in halves
+    ]
 
 
 def digest_rows(rows, secret, module=digests):
@@ -65,7 +68,9 @@ def test_digests_distinguish_rows_by_their_values_and_order(rows, seed):
 
 @given(groups=st.lists(WORDS, max_size=6), secret=SECRETS | st.sampled_from(EXTREMES))
 def test_groups_are_separated_by_one_more_factor(groups, secret):
-    before = np.array([set_digest([number], secret) for number in range(len(groups))], np.uint64).reshape(-1, 2)
+    before = np.array(
+        [set_digest([number], secret) for number in range(len(groups))], np.uint64
+    ).reshape(-1, 2)
     for module in (digests, PLAIN):
         found = before.copy()
         with np.errstate(over="ignore"):
@@ -114,5 +119,7 @@ def test_every_run_and_process_has_a_secret_of_its_own():
 def test_the_key_has_odd_multipliers_and_scaled_points(secret):
     key = digest_key(secret).tolist()
     assert key == [
-        number for multiplier, point, group in halves_of(secret) for number in (multiplier, 8 * point, 8 * group)
+        number
+        for multiplier, point, group in halves_of(secret)
+        for number in (multiplier, 8 * point, 8 * group)
     ]

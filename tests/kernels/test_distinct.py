@@ -19,7 +19,8 @@ from support.digest_oracles import set_digest
 from support.plain_kernels import plain
 
 TOP = 2**64 - 1
-# All in one slot; all in the last slots, so that probing runs past the end; both ends; the extremes.
+# All in one slot; all in the last slots, so that probing runs past the end; both ends; the
+# extremes.
 HASHES = st.one_of(
     st.integers(1, TOP),
     st.integers(TOP - 30, TOP),
@@ -35,7 +36,9 @@ SECRET = np.random.default_rng(0).bytes(DIGEST_SECRET_BYTES)
 
 def arrays_of(documents):
     """The hashes of all documents end to end, and where they end."""
-    shingles = np.concatenate([np.empty(0, np.uint64), *(np.asarray(document, np.uint64) for document in documents)])
+    shingles = np.concatenate(
+        [np.empty(0, np.uint64), *(np.asarray(document, np.uint64) for document in documents)]
+    )
     return shingles, np.cumsum([0, *map(len, documents)])
 
 
@@ -53,7 +56,9 @@ def distinct_of(documents, module=distinct, secret=SECRET):
     digests, sizes = np.empty((len(documents), 2), np.uint64), np.empty(len(documents), np.int64)
     with np.errstate(over="ignore"):
         module.digest_sets(shingles, ends, digest_key(secret), digests, sizes)
-    return [shingles[start:end].tolist() for start, end in itertools.pairwise([0, *np.cumsum(sizes)])]
+    return [
+        shingles[start:end].tolist() for start, end in itertools.pairwise([0, *np.cumsum(sizes)])
+    ]
 
 
 def sort_sets(documents, module=distinct):
@@ -83,14 +88,19 @@ def with_repetitions(document, seed):
 
 ADVERSARIAL = {
     "at the top end": lambda size: np.uint64(TOP) - np.arange(size, dtype=np.uint64),
-    "at the top end, ascending": lambda size: np.uint64(TOP) - np.arange(size, dtype=np.uint64)[::-1],
+    "at the top end, ascending": lambda size: (
+        np.uint64(TOP) - np.arange(size, dtype=np.uint64)[::-1]
+    ),
     "at the low end": lambda size: np.arange(1, size + 1, dtype=np.uint64),
     "in one place in the middle": lambda size: np.uint64(2**63) + np.arange(size, dtype=np.uint64),
     "at both ends": lambda size: (
-        np.arange(1, size + 1, dtype=np.int64).view(np.uint64) * np.tile(np.array([1, TOP], np.uint64), size // 2)
+        np.arange(1, size + 1, dtype=np.int64).view(np.uint64)
+        * np.tile(np.array([1, TOP], np.uint64), size // 2)
     ),
     "the same again and again": lambda size: np.full(size, TOP, np.uint64),
-    "evenly spread": lambda size: np.linspace(1, 2**63 - 1024, size).astype(np.uint64) * np.uint64(2),
+    "evenly spread": lambda size: (
+        np.linspace(1, 2**63 - 1024, size).astype(np.uint64) * np.uint64(2)
+    ),
 }
 ATTACKS = pytest.mark.parametrize("attack", ADVERSARIAL.values(), ids=ADVERSARIAL)
 
@@ -105,7 +115,10 @@ def mixed_sizes(seed=1):
 # Plain Python
 
 
-@given(documents=DOCUMENTS, secret=st.binary(min_size=DIGEST_SECRET_BYTES, max_size=DIGEST_SECRET_BYTES))
+@given(
+    documents=DOCUMENTS,
+    secret=st.binary(min_size=DIGEST_SECRET_BYTES, max_size=DIGEST_SECRET_BYTES),
+)
 def test_digests_compiled_are_those_of_plain_python(documents, secret):
     compiled = digest_sets(documents, secret=secret)
     assert compiled == digest_sets(documents, PLAIN, secret)
@@ -222,7 +235,10 @@ def test_digests_of_adversarial_documents_are_the_products_of_their_sets(attack)
 
 def test_100_000_subsets_of_few_hashes_have_different_digests():
     members = random_hashes(3, 17)
-    subsets = [members[np.flatnonzero(np.array(list(f"{number:017b}")) == "1")] for number in range(100_000)]
+    subsets = [
+        members[np.flatnonzero(np.array(list(f"{number:017b}")) == "1")]
+        for number in range(100_000)
+    ]
     digests, _ = digest_sets(subsets)
     assert len({tuple(digest) for digest in digests}) == 100_000
 
@@ -297,14 +313,23 @@ def test_multisets_share_as_many_shingles_as_their_bags():
 
 @given(documents=DOCUMENTS)
 def test_digesting_leaves_the_distinct_shingles_in_order_of_appearance(documents):
-    assert distinct_of(documents) == distinct_of(documents, PLAIN) == [list(dict.fromkeys(one)) for one in documents]
+    assert (
+        distinct_of(documents)
+        == distinct_of(documents, PLAIN)
+        == [list(dict.fromkeys(one)) for one in documents]
+    )
 
 
 @ATTACKS
 def test_digesting_adversarial_hashes_leaves_them_in_order_of_appearance(attack):
     documents = [with_repetitions(attack(3000), 1), attack(100), with_repetitions(attack(5000), 2)]
-    assert distinct_of(documents) == [list(dict.fromkeys(document.tolist())) for document in documents]
-    unsorted, shuffled = ([document.tolist() for document in documents], [sorted(one) for one in documents])
+    assert distinct_of(documents) == [
+        list(dict.fromkeys(document.tolist())) for document in documents
+    ]
+    unsorted, shuffled = (
+        [document.tolist() for document in documents],
+        [sorted(one) for one in documents],
+    )
     assert digest_sets(unsorted)[0] == digest_sets(shuffled)[0]
 
 
@@ -322,7 +347,9 @@ def test_repetitions_of_adversarial_hashes_are_numbered_as_in_plain_python(attac
 
 
 @pytest.mark.parametrize("function", [digest_sets, sort_sets, number_repetitions])
-@pytest.mark.parametrize("attack", ["at the top end", "in one place in the middle", "a cluster, then its start"])
+@pytest.mark.parametrize(
+    "attack", ["at the top end", "in one place in the middle", "a cluster, then its start"]
+)
 def test_time_is_not_quadratic_in_colliding_hashes(function, attack):
     """300,000 hashes that all probe past each other took 45 billion steps."""
     size = 300_000
@@ -349,10 +376,15 @@ def test_gathered_sets_are_contiguous(documents, data):
         assert gathered.tolist() == [value for at in order for value in documents[at]]
 
 
-@given(values=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40)), mask=st.sampled_from([0, 1, 15, 2**63]))
+@given(
+    values=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40)),
+    mask=st.sampled_from([0, 1, 15, 2**63]),
+)
 def test_a_sample_has_the_shingles_without_the_bits_of_the_mask(values, mask):
     for module in (distinct, PLAIN):
         places, sampled = np.empty(len(values), np.int64), np.empty(len(values), np.uint64)
-        count = module.sample_shingles(np.array(values, np.uint64), np.uint64(mask), places, sampled)
+        count = module.sample_shingles(
+            np.array(values, np.uint64), np.uint64(mask), places, sampled
+        )
         expected = [(at, value) for at, value in enumerate(values) if not value & mask]
         assert list(zip(places[:count].tolist(), sampled[:count].tolist(), strict=True)) == expected

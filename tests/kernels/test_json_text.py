@@ -21,11 +21,20 @@ CHARACTERS = st.one_of(
 )
 TEXTS = st.one_of(
     st.text(CHARACTERS, max_size=12),
-    st.builds(lambda count, text: "x" * count + text, st.integers(24, 70), st.text(CHARACTERS, max_size=4)),
+    st.builds(
+        lambda count, text: "x" * count + text, st.integers(24, 70), st.text(CHARACTERS, max_size=4)
+    ),
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(["text", ":", '"text":"x"', "{[", "]}"]) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["text", "a", "b"]), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["text", ":", '"text":"x"', "{[", "]}"])
+    | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "a", "b"]), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 ROWS = st.builds(
@@ -54,8 +63,25 @@ PIECES = st.sampled_from(
             b"\t",
             b"\\",
         ),
-        *(b'"te\\u0078t"', b"\\n", b"\\q", b"\\u00e9", b"\\ud83d\\ude00", b"\\ud83d", b"\\ude00", b"\\u12", b"5"),
-        *(b'"text": "x",', b'"text": 5,', b"null", b"plain text of more than thirty-two bytes", b"\x01", "é".encode()),
+        *(
+            b'"te\\u0078t"',
+            b"\\n",
+            b"\\q",
+            b"\\u00e9",
+            b"\\ud83d\\ude00",
+            b"\\ud83d",
+            b"\\ude00",
+            b"\\u12",
+            b"5",
+        ),
+        *(
+            b'"text": "x",',
+            b'"text": 5,',
+            b"null",
+            b"plain text of more than thirty-two bytes",
+            b"\x01",
+            "é".encode(),
+        ),
     ]
 )
 
@@ -138,12 +164,49 @@ def test_escapes_anywhere_in_a_block_are_read(before, after):
 @pytest.mark.parametrize(
     "line",
     [
-        *(b"", b"   ", b"{}", b"5", b'"text"', b'{"text"', b'{"text":', b'{"text": ', b'{"text": "', b'{"text": "a'),
-        *(b'{"text": null}', b'{"text": 5, "b": "c"}', b'{"text": ["a"]}', b'{"text": {"text": "a"}}'),
-        *(b'{"a": {"text": "b"}}', b'{"a": "text", "b": "c"}', b'[["text", "a"]]', b'{"Text": "a"}', b'{"texts": "a"}'),
+        *(
+            b"",
+            b"   ",
+            b"{}",
+            b"5",
+            b'"text"',
+            b'{"text"',
+            b'{"text":',
+            b'{"text": ',
+            b'{"text": "',
+            b'{"text": "a',
+        ),
+        *(
+            b'{"text": null}',
+            b'{"text": 5, "b": "c"}',
+            b'{"text": ["a"]}',
+            b'{"text": {"text": "a"}}',
+        ),
+        *(
+            b'{"a": {"text": "b"}}',
+            b'{"a": "text", "b": "c"}',
+            b'[["text", "a"]]',
+            b'{"Text": "a"}',
+            b'{"texts": "a"}',
+        ),
         *(b'{"text": "a", "text": "b"}', b'{"text": 5, "text": "b"}', b'{"text": "a", "text": 5}'),
-        *map(line_of, [b"\\", b"\\q", b"\\u", b"\\u12", b"\\u123g", b"\\U1234", b"\\ud83d", b"\\ude00", b"\\ud83dx"]),
-        *map(line_of, [b"\\ud83d\\n", b"\\ud83d\\u0041", b"\\ud83d\\ud83d", b"\t", b"\x00", b"\x1f"]),
+        *map(
+            line_of,
+            [
+                b"\\",
+                b"\\q",
+                b"\\u",
+                b"\\u12",
+                b"\\u123g",
+                b"\\U1234",
+                b"\\ud83d",
+                b"\\ude00",
+                b"\\ud83dx",
+            ],
+        ),
+        *map(
+            line_of, [b"\\ud83d\\n", b"\\ud83d\\u0041", b"\\ud83d\\ud83d", b"\t", b"\x00", b"\x1f"]
+        ),
         b'{"a": "\\q", "text": "b"}',
     ],
 )

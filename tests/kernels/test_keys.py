@@ -29,7 +29,9 @@ def item_hashes(items, seed):
     hashes, ends = np.empty(len(data), np.uint64), np.empty(2, np.int64)
     offsets, table = np.array([0, len(data)]), tuple(unicode.load_table())
     key = keys.shingle_key(seed)
-    shingle.shingle_items(source, offsets, table, 1, key, False, hashes, ends, np.empty(1, np.bool_))
+    shingle.shingle_items(
+        source, offsets, table, 1, key, False, hashes, ends, np.empty(1, np.bool_)
+    )
     return hashes[: ends[1]].tolist()
 
 
@@ -56,7 +58,12 @@ def colliding_words():
         by_rest[state & 0xE0E0E0E0E0E0E0E0].append((first, state))
     for (one, state), (two, other) in (group[:2] for group in by_rest.values() if len(group) > 1):
         ends = letters_that_differ_by(state ^ other)
-        found.append([(start + end + b"together").decode() for start, end in zip((one, two), ends, strict=True)])
+        found.append(
+            [
+                (start + end + b"together").decode()
+                for start, end in zip((one, two), ends, strict=True)
+            ]
+        )
     return found
 
 
@@ -82,7 +89,10 @@ def test_the_attack_produces_collisions_without_a_key():
 @SEEDS
 def test_words_built_to_collide_do_not_collide(seed):
     for one, two in COLLIDING:
-        words, items = word_hashes([one, two], seed), item_hashes([one.encode(), two.encode()], seed)
+        words, items = (
+            word_hashes([one, two], seed),
+            item_hashes([one.encode(), two.encode()], seed),
+        )
         assert len(set(words)) == len(set(items)) == 2
 
 
@@ -125,7 +135,9 @@ def numpy_fold(left, right):
     right_low, right_high = np.uint64(right & 0xFFFFFFFF), np.uint64(right >> 32)
     middle = high * right_low + (low * right_low >> np.uint64(32))
     other = low * right_high + (middle & np.uint64(0xFFFFFFFF))
-    return (left * np.uint64(right)) ^ (high * right_high + (middle >> np.uint64(32)) + (other >> np.uint64(32)))
+    return (left * np.uint64(right)) ^ (
+        high * right_high + (middle >> np.uint64(32)) + (other >> np.uint64(32))
+    )
 
 
 def test_thue_morse_words_and_their_complements_have_different_hashes():
@@ -143,7 +155,10 @@ def test_thue_morse_words_and_their_complements_have_different_hashes():
     there, back = (" ".join((one, two)[sign ^ turn] for sign in signs) for turn in (0, 1))
     assert neardup.shingles(there, size=64)[0] != neardup.shingles(back, size=64)[0]
     base, first = int(key[-2]), int(hashes[order[at[0]]]) - int(hashes[order[at[0] + 1]])
-    assert sum((1 - 2 * sign) * base ** (63 - place) for place, sign in enumerate(signs)) * first & ALL == 0
+    assert (
+        sum((1 - 2 * sign) * base ** (63 - place) for place, sign in enumerate(signs)) * first & ALL
+        == 0
+    )
 
 
 @pytest.mark.parametrize("width", [3, 8, 9, 15, 16, 17, 24, 31, 32, 33, 64])
@@ -152,7 +167,9 @@ def test_every_bit_of_a_hash_depends_on_every_bit_of_an_item(width):
     rng = np.random.default_rng(width)
     items = rng.integers(32, 64, (4000, width), dtype=np.uint8)
     flipped = items.copy()
-    flipped[np.arange(4000), rng.integers(0, width, 4000)] ^= np.uint8(1) << rng.integers(0, 5, 4000, dtype=np.uint8)
+    flipped[np.arange(4000), rng.integers(0, width, 4000)] ^= np.uint8(1) << rng.integers(
+        0, 5, 4000, dtype=np.uint8
+    )
     one, two = (np.array(item_hashes(map(bytes, each), 5), np.uint64) for each in (items, flipped))
     bits = np.unpackbits((one ^ two).view(np.uint8)).reshape(-1, 64)
     assert abs(bits.mean(axis=0) - 0.5).max() < 6 * 0.0079
@@ -170,7 +187,9 @@ def test_hashes_under_two_seeds_are_independent():
 
 def test_hashes_of_numbers_are_uniform():
     """Chi-squared of 256 classes by every byte of the hash: 255 expected, standard deviation 23."""
-    hashes = np.array(item_hashes([str(number).encode() for number in range(100_000)], 1), np.uint64)
+    hashes = np.array(
+        item_hashes([str(number).encode() for number in range(100_000)], 1), np.uint64
+    )
     for byte in range(8):
         counts = np.bincount((hashes >> np.uint64(8 * byte)).astype(np.int64) & 255, minlength=256)
         assert ((counts - 100_000 / 256) ** 2 / (100_000 / 256)).sum() < 255 + 6 * 23

@@ -21,7 +21,11 @@ def postings(keys, sizes):
     docs = np.flatnonzero(sizes > 0)
     flat = keys[docs].reshape(-1)
     order = np.argsort(flat, kind="stable")
-    held = flat[order], docs[order // keys.shape[1]].astype(np.uint32), directory_of([flat[order]], flat.size)
+    held = (
+        flat[order],
+        docs[order // keys.shape[1]].astype(np.uint32),
+        directory_of([flat[order]], flat.size),
+    )
     for array in held:
         array.flags.writeable = False
     return held
@@ -44,7 +48,9 @@ def sharing(query_keys, query_sizes, keys, sizes, threshold):
 @pytest.mark.parametrize("seed", range(6))
 def test_documents_that_share_a_key_are_found_once(kernel, seed):
     draw = np.random.default_rng(seed)
-    values = np.r_[draw.integers(0, 2**64, 30, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)]
+    values = np.r_[
+        draw.integers(0, 2**64, 30, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)
+    ]
     keys, asked = values[draw.integers(32, size=(60, 4))], values[draw.integers(32, size=(15, 4))]
     sizes, asked_sizes = draw.integers(0, 9, 60), draw.integers(0, 9, 15)
     for threshold in (0.0, 0.5):
@@ -64,7 +70,9 @@ def test_documents_that_share_a_key_are_found_once(kernel, seed):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(kernel):
     draw = np.random.default_rng(8)
-    values = np.r_[draw.integers(0, 2**64, 40, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)]
+    values = np.r_[
+        draw.integers(0, 2**64, 40, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)
+    ]
     keys, _, directory = postings(values[draw.integers(42, size=(90, 2))], np.ones(90, np.int64))
     firsts, lasts = np.empty(42, np.int64), np.empty(42, np.int64)
     kernel.find_postings(values, keys, directory, firsts, lasts)
@@ -79,7 +87,9 @@ def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(k
 def test_an_empty_segment_answers_nothing(kernel):
     keys, sizes = np.empty((0, 3), np.uint64), np.empty(0, np.int64)
     asked = np.ones((2, 3), np.uint64)
-    queries, docs, end, is_sound = kernel.look_up(asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5, 0, 1)
+    queries, docs, end, is_sound = kernel.look_up(
+        asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5, 0, 1
+    )
     assert (queries.size, docs.size, end, is_sound) == (0, 0, 2, True)
 
 
@@ -89,7 +99,9 @@ def test_documents_of_hot_buckets_are_found_once_and_in_order(kernel, num_docs):
     draw = np.random.default_rng(num_docs)
     keys, sizes = draw.integers(0, 2, (num_docs, 3), dtype=np.uint64), draw.integers(0, 9, num_docs)
     asked, asked_sizes = draw.integers(0, 2, (7, 3), dtype=np.uint64), draw.integers(0, 9, 7)
-    queries, docs, _, is_sound = kernel.look_up(asked, asked_sizes, *postings(keys, sizes), sizes, 0.5, 0, 10**6)
+    queries, docs, _, is_sound = kernel.look_up(
+        asked, asked_sizes, *postings(keys, sizes), sizes, 0.5, 0, 10**6
+    )
     expected = sharing(asked, asked_sizes, keys, sizes, 0.5)
     assert is_sound
     assert len(expected) > num_docs
@@ -103,7 +115,9 @@ def test_a_batch_of_queries_is_looked_up_in_parts_with_enough_pairs_each(kernel)
     asked, asked_sizes = draw.integers(0, 9, (30, 2), dtype=np.uint64), draw.integers(0, 9, 30)
     found, begin, counts = [], 0, []
     while begin < 30:
-        queries, docs, begin, _ = kernel.look_up(asked, asked_sizes, *postings(keys, sizes), sizes, 0.0, begin, 40)
+        queries, docs, begin, _ = kernel.look_up(
+            asked, asked_sizes, *postings(keys, sizes), sizes, 0.0, begin, 40
+        )
         found += zip(queries.tolist(), docs.tolist(), strict=True)
         counts.append(queries.size)
     assert found == sharing(asked, asked_sizes, keys, sizes, 0.0)
@@ -128,7 +142,9 @@ def test_damaged_positions_are_detected_before_use(kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_pairs_are_verified_by_size_signature_and_similarity(kernel):
     sets = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6], [1, 2, 3, 4, 5], [1], []]
-    items = Sets(np.concatenate([np.array(one, np.uint64) for one in sets]), np.cumsum([0, *map(len, sets)]))
+    items = Sets(
+        np.concatenate([np.array(one, np.uint64) for one in sets]), np.cumsum([0, *map(len, sets)])
+    )
     signatures = np.array([[1, 1], [1, 1], [1, 2], [1, 1], [9, 9]], np.uint32)
     left, right, values = np.array([0, 0, 0, 2]), np.array([1, 2, 3, 1]), np.empty(4)
     kernel.verify_pairs(items, signatures, left, right, 0.6, 0, values)
@@ -141,30 +157,39 @@ def test_pairs_are_verified_by_size_signature_and_similarity(kernel):
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 1.0])
 def test_shared_shingles_are_counted_where_they_are_enough_of_the_smaller_set(kernels, threshold):
     draw = np.random.default_rng(5)
-    asked, held = ([draw.permutation(30)[:size] for size in draw.integers(0, 9, 12)] for _ in range(2))
+    asked, held = (
+        [draw.permutation(30)[:size] for size in draw.integers(0, 9, 12)] for _ in range(2)
+    )
     spread = draw.integers(0, 2**64 - 1, 30, dtype=np.uint64)
     sets, docs = (
-        Sets(spread[np.concatenate(group)], np.cumsum([0, *map(len, group)], dtype=np.int64)) for group in (asked, held)
+        Sets(spread[np.concatenate(group)], np.cumsum([0, *map(len, group)], dtype=np.int64))
+        for group in (asked, held)
     )
     keys, owners = set_postings(docs)
     *found, is_sound = kernels.count_shared(
         sets, keys, owners, directory_of([keys], keys.size), np.diff(docs.ends), threshold
     )
-    shared = {(one, two): len({*asked[one]} & {*held[two]}) for one in range(12) for two in range(12)}
+    shared = {
+        (one, two): len({*asked[one]} & {*held[two]}) for one in range(12) for two in range(12)
+    }
     expected = {
         pair: count
         for pair, count in shared.items()
         if count and count / min(map(len, (asked[pair[0]], held[pair[1]]))) >= threshold
     }
     assert is_sound
-    assert {(one, two): count for one, two, count in zip(*map(np.ndarray.tolist, found), strict=True)} == expected
+    assert {
+        (one, two): count for one, two, count in zip(*map(np.ndarray.tolist, found), strict=True)
+    } == expected
 
 
 def test_damaged_postings_of_shingles_are_noticed():
     sets = Sets(np.arange(1, 4, dtype=np.uint64), np.array([0, 3]))
     sizes, owners = np.array([3]), np.zeros(3, np.uint32)
     for docs, directory in ((owners + 7, [0, 3]), (owners, [0, 9]), (owners, [-1, 3])):
-        *_, is_sound = lookup.count_shared(sets, sets.shingles, docs.astype(np.uint32), np.array(directory), sizes, 0.5)
+        *_, is_sound = lookup.count_shared(
+            sets, sets.shingles, docs.astype(np.uint32), np.array(directory), sizes, 0.5
+        )
         assert not is_sound
 
 

@@ -20,7 +20,10 @@ def drawn_items(kind, rng, num_docs):
     sizes = rng.integers(0, 6, num_docs)
     ends = np.cumsum(np.r_[0, sizes]).astype(np.int64)
     hashes = np.concatenate(
-        [np.empty(0, np.uint64), *(np.sort(rng.choice(9, size, replace=False)).astype(np.uint64) for size in sizes)]
+        [
+            np.empty(0, np.uint64),
+            *(np.sort(rng.choice(9, size, replace=False)).astype(np.uint64) for size in sizes),
+        ]
     ) + np.uint64(2**64 - 9)
     if kind is Sets:
         return Sets(hashes, ends)
@@ -29,7 +32,11 @@ def drawn_items(kind, rng, num_docs):
     if kind is Bits:
         return Bits(rng.integers(0, 2**63, (num_docs, 2)).astype(np.uint64), 128)
     values = rng.standard_normal((num_docs, 5))
-    return Vectors(values, np.sqrt((values * values).sum(axis=1)), 64) if kind is Vectors else Points(values)
+    return (
+        Vectors(values, np.sqrt((values * values).sum(axis=1)), 64)
+        if kind is Vectors
+        else Points(values)
+    )
 
 
 @pytest.mark.parametrize("share", [0, 1, 2, 3])
@@ -43,9 +50,15 @@ def test_compiled_kernels_equal_plain_python(kind, share, seed, num_docs, k):
 
     def answers():
         ends = np.repeat(np.arange(num_docs), 2), np.resize(np.arange(num_docs), 2 * num_docs)
-        return [*finder.find(0, num_docs), *finder.find_all(0, num_docs), *(finder.shares(*ends) if sets else ())]
+        return [
+            *finder.find(0, num_docs),
+            *finder.find_all(0, num_docs),
+            *(finder.shares(*ends) if sets else ()),
+        ]
 
-    with np.errstate(over="ignore", invalid="ignore"):  # integer products wrap around; shares of empty sets are 0 / 0
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # integer products wrap around; shares of empty sets are 0 / 0
         compiled = answers()
         stage.kernel = plain(kernel)
         try:
@@ -57,7 +70,13 @@ def test_compiled_kernels_equal_plain_python(kind, share, seed, num_docs, k):
 
 
 @pytest.mark.parametrize("kind", [Sets, Weights, Bits, Vectors, Points])
-@given(seed=SEEDS, num_docs=st.integers(1, 30), block=st.integers(1, 9), room=st.integers(1, 3), k=st.integers(1, 4))
+@given(
+    seed=SEEDS,
+    num_docs=st.integers(1, 30),
+    block=st.integers(1, 9),
+    room=st.integers(1, 3),
+    k=st.integers(1, 4),
+)
 def test_neighbours_do_not_depend_on_blocks_and_buffers(kind, seed, num_docs, block, room, k):
     rng = np.random.default_rng(seed)
     docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
@@ -65,6 +84,8 @@ def test_neighbours_do_not_depend_on_blocks_and_buffers(kind, seed, num_docs, bl
     for limits in ({}, {"block": block, "room": room}):
         finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, **limits))
         best.append([part.tolist() for part in finder.find(0, num_docs)])
-        listed.append(sorted(zip(*(part.tolist() for part in finder.find_all(0, num_docs)), strict=True)))
+        listed.append(
+            sorted(zip(*(part.tolist() for part in finder.find_all(0, num_docs)), strict=True))
+        )
     assert best[0] == best[1]
     assert listed[0] == listed[1]

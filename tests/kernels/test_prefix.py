@@ -19,14 +19,20 @@ from support.plain_kernels import plain
 TOP = 2**64 - 1
 PLAIN = plain(prefix)
 # Hashes that collide in every small table, extremes, and random ones.
-HASHES = st.one_of(st.integers(0, TOP), st.integers(TOP - 20, TOP), st.integers(0, 40).map(lambda at: at << 58))
+HASHES = st.one_of(
+    st.integers(0, TOP), st.integers(TOP - 20, TOP), st.integers(0, 40).map(lambda at: at << 58)
+)
 SETS = st.lists(st.sets(HASHES, min_size=1, max_size=14), min_size=1, max_size=9)
-THRESHOLDS = st.one_of(st.sampled_from([0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]), st.floats(0.2, 1.0))
+THRESHOLDS = st.one_of(
+    st.sampled_from([0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]), st.floats(0.2, 1.0)
+)
 BITS = st.sampled_from([1, 2, 5, 12])
 
 
 def arrays_of(sets):
-    shingles = np.concatenate([np.empty(0, np.uint64), *(np.array(list(one), np.uint64) for one in sets)])
+    shingles = np.concatenate(
+        [np.empty(0, np.uint64), *(np.array(list(one), np.uint64) for one in sets)]
+    )
     return shingles, np.cumsum([0, *map(len, sets)])
 
 
@@ -38,7 +44,11 @@ def count(sets, bits, module=prefix):
 
 def take(sets, counts, threshold, module=prefix):
     shingles, ends = arrays_of(sets)
-    docs, places, keys = (np.full(shingles.size, -9), np.full(shingles.size, -9), np.zeros(shingles.size, np.uint64))
+    docs, places, keys = (
+        np.full(shingles.size, -9),
+        np.full(shingles.size, -9),
+        np.zeros(shingles.size, np.uint64),
+    )
     taken = module.take_prefixes(shingles, ends, counts, threshold, docs, keys, places)
     return docs[:taken], keys[:taken], places[:taken]
 
@@ -68,7 +78,9 @@ def expected_prefixes(sets, bits, threshold):
     counts = Counter(shingle >> (64 - bits) for one in sets for shingle in one)
     for doc, one in enumerate(sets):
         ranked = sorted((min(counts[shingle >> (64 - bits)], 255), shingle >> 8) for shingle in one)
-        for place, (number, key) in enumerate(ranked[: len(one) - least_shared(len(one), threshold) + 1]):
+        for place, (number, key) in enumerate(
+            ranked[: len(one) - least_shared(len(one), threshold) + 1]
+        ):
             if number > 1:
                 yield doc, key << 8, place
 
@@ -111,7 +123,10 @@ def test_the_prefix_length_follows_from_the_minimum_overlap(threshold):
 
 def test_a_document_without_a_shared_prefix_shingle_has_no_postings():
     one = {number << 40 for number in range(1, 11)}
-    few, enough = (set(list(one)[:shared]) | {number << 50 for number in range(3, 13 - shared)} for shared in (7, 8))
+    few, enough = (
+        set(list(one)[:shared]) | {number << 50 for number in range(3, 13 - shared)}
+        for shared in (7, 8)
+    )
     for other, is_taken in ((few, False), (enough, True)):
         counts = count([one, other], bits=26)
         assert (take([one, other], counts, 0.8)[0].size > 0) == is_taken
@@ -129,7 +144,11 @@ def family(rng, num_sets, *, universe=60, size=20):
     """Sets that share much: edited copies of a few, of many sizes."""
     sets = []
     for _ in range(num_sets):
-        own = set(rng.choice(sets)) if sets and rng.random() < 0.8 else set(rng.sample(range(universe), size))
+        own = (
+            set(rng.choice(sets))
+            if sets and rng.random() < 0.8
+            else set(rng.sample(range(universe), size))
+        )
         for _ in range(rng.randrange(4)):
             own ^= {rng.randrange(universe)}
         sets.append(own or {0})
@@ -151,7 +170,9 @@ def test_no_pair_is_lost_in_a_list_longer_than_the_window(threshold, window):
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
 def test_no_pair_is_lost_in_long_lists(threshold):
     sets = family(random.Random(5), 400, universe=120, size=40)
-    postings = take(sets, count(sets, 1), threshold)  # one count for all: the order is that of the hashes
+    postings = take(
+        sets, count(sets, 1), threshold
+    )  # one count for all: the order is that of the hashes
     assert max(Counter(postings[1].tolist()).values()) > 2 * prefix.WINDOW
     parents = join(sets, postings, threshold)
     assert_every_pair_is_joined(sets, parents, threshold)
@@ -184,7 +205,9 @@ def test_the_order_of_entries_does_not_matter():
     expected = join(sets, (docs, keys, places), 0.8)
     for _ in range(3):
         order = np.array(rng.sample(range(docs.size), docs.size))
-        assert join(sets, (docs[order], keys[order], places[order]), 0.8).tolist() == expected.tolist()
+        assert (
+            join(sets, (docs[order], keys[order], places[order]), 0.8).tolist() == expected.tolist()
+        )
 
 
 def test_documents_shown_dissimilar_by_one_list_are_not_linked():
@@ -210,7 +233,9 @@ def test_the_cost_of_a_list_is_linear_in_its_length():
     lists, docs = np.zeros(num_docs, np.int64), np.arange(num_docs)
     sizes, places = np.full(num_docs, 100), np.zeros(num_docs, np.int64)
     parents = np.arange(num_docs)
-    prefix.join_lists(lists, docs, docs, sizes, places, 0.8, parents)  # 20 billion steps would not finish
+    prefix.join_lists(
+        lists, docs, docs, sizes, places, 0.8, parents
+    )  # 20 billion steps would not finish
     assert not parents.any()
 
 
@@ -218,6 +243,9 @@ def test_thresholds_next_to_a_quotient_are_distinguished():
     for shared, union in [(4, 5), (28, 35), (29, 36), (57, 95), (63, 90), (99, 100)]:
         numbers = [number << 40 for number in range(1, union + 1)]
         sets = [set(numbers[:union]), set(numbers[:shared])]
-        for threshold, is_joined in [(shared / union, True), (math.nextafter(shared / union, 1), False)]:
+        for threshold, is_joined in [
+            (shared / union, True),
+            (math.nextafter(shared / union, 1), False),
+        ]:
             parents = join(sets, take(sets, count(sets, 12), threshold), threshold)
             assert (parents[0] == parents[1]) == is_joined

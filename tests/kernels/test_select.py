@@ -15,7 +15,8 @@ def lead(order, pairs, kernel=select.lead):
     """Run the kernel on {(a, b): similarity}; return {removed: (kept, similarity)} and check the kept ones."""
     num_docs = len(order)
     both_ways = sorted(
-        [(a, b, value) for (a, b), value in pairs.items()] + [(b, a, value) for (a, b), value in pairs.items()]
+        [(a, b, value) for (a, b), value in pairs.items()]
+        + [(b, a, value) for (a, b), value in pairs.items()]
     )
     starts = np.searchsorted([doc for doc, _, _ in both_ways], np.arange(num_docs + 1))
     partners = np.array([partner for _, partner, _ in both_ways], np.int64)
@@ -23,7 +24,10 @@ def lead(order, pairs, kernel=select.lead):
     matches, values = np.full(num_docs, -9, np.int64), np.full(num_docs, np.nan)
     kernel(np.array(order, np.int64), starts, partners, similarities, matches, values)
     assert (values[matches == select.NOBODY] == 1).all()
-    return {doc: (int(matches[doc]), float(values[doc])) for doc in np.flatnonzero(matches != select.NOBODY).tolist()}
+    return {
+        doc: (int(matches[doc]), float(values[doc]))
+        for doc in np.flatnonzero(matches != select.NOBODY).tolist()
+    }
 
 
 @st.composite
@@ -50,7 +54,9 @@ def test_the_compiled_kernel_equals_plain_python(corpus, threshold):
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
 def test_leaders_of_300_documents_are_those_of_the_oracle(threshold):
     rng = np.random.default_rng(3)
-    sets = [frozenset(rng.choice(12, rng.integers(3, 10), replace=False).tolist()) for _ in range(300)]
+    sets = [
+        frozenset(rng.choice(12, rng.integers(3, 10), replace=False).tolist()) for _ in range(300)
+    ]
     pairs = oracles.true_pairs(sets, threshold)
     order = rng.permutation(300).tolist()
     assert lead(order, pairs) == oracles.leaders(order, pairs)

@@ -26,7 +26,9 @@ from support.plain_kernels import plain
 
 TABLE = tuple(unicode.load_table())
 KERNELS = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters"])
-EVERY_KERNEL = pytest.mark.parametrize("name", ["shingle_words", "shingle_characters", "shingle_items"])
+EVERY_KERNEL = pytest.mark.parametrize(
+    "name", ["shingle_words", "shingle_characters", "shingle_items"]
+)
 FLAGS = pytest.mark.parametrize("fold_numbers", [False, True])
 
 VOCABULARY = """
@@ -36,7 +38,8 @@ Café naïve straße ÅNGSTRÖM Ⱥlias ſharp ﬁne Ǆ İstanbul ΣΟΦΌΣ σο
 東京 カード ひらがな 人々 〇 中文分词 한국어 Ⅷ 😀 👩‍💻 𝒳 𠀀 １９
 """.split()
 BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ", ". ", "", " – ")
-# One of each kind of invalid UTF-8: truncated, overlong, a surrogate, above U+10FFFF, a lone continuation, never valid.
+# One of each kind of invalid UTF-8: truncated, overlong, a surrogate, above U+10FFFF, a lone
+# continuation, never valid.
 INVALID = {
     "two bytes cut off": b"\xc3",
     "three bytes cut off after one": b"\xe6",
@@ -77,7 +80,9 @@ def run(kernel, source, offsets, *, size=1, seed=1, fold_numbers=False):
     shingles = np.zeros(int(offsets[-1] - offsets[0]) + offsets.size, np.uint64)
     ends, is_normal = np.full(offsets.size, -1, np.int64), np.zeros(offsets.size - 1, np.bool_)
     with np.errstate(over="ignore"):
-        kernel(source, offsets, TABLE, size, shingle_key(seed), fold_numbers, shingles, ends, is_normal)
+        kernel(
+            source, offsets, TABLE, size, shingle_key(seed), fold_numbers, shingles, ends, is_normal
+        )
     return shingles[: ends[-1]].tolist(), ends.tolist(), is_normal.tolist()
 
 
@@ -112,8 +117,14 @@ def nfc(text):
 
 
 def oracle_windows(unit, text, size, fold_numbers=False):
-    units = {"word": oracles.words, "char": oracles.characters}[unit](text, fold_numbers=fold_numbers)
-    return [tuple(units[at : at + size]) for at in range(max(1, len(units) - size + 1))] if units else []
+    units = {"word": oracles.words, "char": oracles.characters}[unit](
+        text, fold_numbers=fold_numbers
+    )
+    return (
+        [tuple(units[at : at + size]) for at in range(max(1, len(units) - size + 1))]
+        if units
+        else []
+    )
 
 
 def assert_hashes_name_windows(name, texts, size, fold_numbers=False):
@@ -137,11 +148,19 @@ def buffers(draw, pieces):
     return data, sorted([draw(st.sampled_from([0, len(data) // 3])), len(data), *cuts])
 
 
-RUN_OPTIONS = {"size": st.integers(1, 8), "fold_numbers": st.booleans(), "seed": st.integers(0, 2**64 - 1)}
+RUN_OPTIONS = {
+    "size": st.integers(1, 8),
+    "fold_numbers": st.booleans(),
+    "seed": st.integers(0, 2**64 - 1),
+}
 UNICODE_PIECES = st.one_of(
-    st.sampled_from([*VOCABULARY, *BLANKS]), st.text(max_size=8), st.text("aZ09 é漢Ⱥ\u0301", max_size=90)
+    st.sampled_from([*VOCABULARY, *BLANKS]),
+    st.text(max_size=8),
+    st.text("aZ09 é漢Ⱥ\u0301", max_size=90),
 ).map(lambda text: text.encode("utf-8", "replace"))
-BYTE_PIECES = st.one_of(st.binary(max_size=70), st.sampled_from([*INVALID.values(), b"a", b" ", b"\xc3\xa9"]))
+BYTE_PIECES = st.one_of(
+    st.binary(max_size=70), st.sampled_from([*INVALID.values(), b"a", b" ", b"\xc3\xa9"])
+)
 
 
 @EVERY_KERNEL
@@ -170,13 +189,32 @@ def test_invalid_utf8_is_read_as_in_plain_python(name, fold_numbers, around, bro
 @pytest.mark.parametrize("broken", INVALID.values(), ids=INVALID)
 def test_invalid_utf8_separates_words(broken):
     without_letters = broken.rstrip(b"a").removesuffix("é".encode())
-    assert hashes_of("shingle_words", b"left" + without_letters + b" right") == hashes_of("shingle_words", "left right")
+    assert hashes_of("shingle_words", b"left" + without_letters + b" right") == hashes_of(
+        "shingle_words", "left right"
+    )
 
 
 @KERNELS
 @pytest.mark.parametrize(
     "unit",
-    ["Ⱥ", "aⱥ", "Ⱥ漢", "a漢", "aไ", "a b ", "漢", "𠀀", "a𠀀", "\u212a", "ſ", "١", "a١", "😀", "\u0301", "ab\u0301"],
+    [
+        "Ⱥ",
+        "aⱥ",
+        "Ⱥ漢",
+        "a漢",
+        "aไ",
+        "a b ",
+        "漢",
+        "𠀀",
+        "a𠀀",
+        "\u212a",
+        "ſ",
+        "١",
+        "a١",
+        "😀",
+        "\u0301",
+        "ab\u0301",
+    ],
 )
 def test_case_folding_that_changes_the_length_stays_within_buffers(name, unit):
     """Plain Python checks every index, so an overflow would raise here."""
@@ -187,7 +225,9 @@ def test_case_folding_that_changes_the_length_stays_within_buffers(name, unit):
 @KERNELS
 def test_every_code_point_is_read_as_in_plain_python(name):
     """Every 37th, between two letters; each document also starts at another offset in its block."""
-    points = "".join(chr(point) for point in range(0x80, 0x110000, 37) if not 0xD800 <= point < 0xE000)
+    points = "".join(
+        chr(point) for point in range(0x80, 0x110000, 37) if not 0xD800 <= point < 0xE000
+    )
     documents = [f"a{points[at : at + 64]}b " for at in range(0, len(points), 64)]
     data = "".join(documents).encode()
     offsets = [0, *itertools.accumulate(len(document.encode()) for document in documents)]
@@ -206,7 +246,9 @@ def test_hashes_do_not_depend_on_the_position_in_the_buffer(name, before, after)
     for offset in range(71):
         front = before.encode() * offset
         source = readonly(front + document + after.encode() * (offset % 67))
-        hashes, _, is_normal = run(getattr(shingle, name), source, [len(front), len(front) + len(document)], size=2)
+        hashes, _, is_normal = run(
+            getattr(shingle, name), source, [len(front), len(front) + len(document)], size=2
+        )
         assert (hashes, is_normal) == (alone[0], alone[2])
 
 
@@ -252,7 +294,9 @@ def test_guard_page_kills_a_process_that_reads_past_the_end():
 
 @EVERY_KERNEL
 @pytest.mark.parametrize(
-    "pattern", ["word and ", "x", "Straße é ", "漢字 かな", "😀a", " ", "1234567 "], ids=lambda pattern: repr(pattern)
+    "pattern",
+    ["word and ", "x", "Straße é ", "漢字 かな", "😀a", " ", "1234567 "],
+    ids=lambda pattern: repr(pattern),
 )
 def test_nothing_is_read_past_the_end_of_the_buffer(name, pattern):
     """A page without access follows the last byte: reading it would end this process."""
@@ -266,12 +310,18 @@ def test_nothing_is_read_past_the_end_of_the_buffer(name, pattern):
 @pytest.mark.parametrize("broken", INVALID.values(), ids=INVALID)
 def test_nothing_is_read_past_a_broken_sequence_at_the_end_of_the_buffer(name, broken):
     for data in (broken, b"x" * 64 + broken, b"word " * 20 + broken):
-        assert run(getattr(shingle, name), guarded(data), [0, len(data)]) == run_documents(name, [data])
+        assert run(getattr(shingle, name), guarded(data), [0, len(data)]) == run_documents(
+            name, [data]
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "text", "bytes_per_shingle"),
-    [("shingle_words", "a b c d ", 2), ("shingle_words", "a漢", 2), ("shingle_characters", "ab", 1)],
+    [
+        ("shingle_words", "a b c d ", 2),
+        ("shingle_words", "a漢", 2),
+        ("shingle_characters", "ab", 1),
+    ],
 )
 def test_no_more_hashes_are_written_than_the_docstring_states(name, text, bytes_per_shingle):
     documents = [(text * 40)[:length].encode() for length in range(1, 100)]
@@ -296,7 +346,10 @@ def test_every_byte_of_a_word_counts(width):
 
 
 def test_words_of_one_letter_differ_by_their_width():
-    assert len(set(hashes_of("shingle_words", " ".join("z" * width for width in range(1, 1500))))) == 1499
+    assert (
+        len(set(hashes_of("shingle_words", " ".join("z" * width for width in range(1, 1500)))))
+        == 1499
+    )
 
 
 @pytest.mark.parametrize("width", [1, 8, 15, 16, 17, 31, 63, 64, 65, 128, 129, 300, 1000])
@@ -347,14 +400,18 @@ def test_hashes_correspond_to_oracle_shingles_with_folded_numbers(name, texts, s
     assert_hashes_name_windows(name, texts, size, fold_numbers=True)
 
 
-@pytest.mark.parametrize(("unit", "size"), [("word", 1), ("word", 3), ("word", 5), ("char", 3), ("char", 7)])
+@pytest.mark.parametrize(
+    ("unit", "size"), [("word", 1), ("word", 3), ("word", 5), ("char", 3), ("char", 7)]
+)
 def test_two_texts_share_as_many_hashes_as_oracle_shingles(unit, size):
     rng = random.Random(7)
     for _ in range(20):
         words = [rng.choice(VOCABULARY) for _ in range(120)]
         texts = [" ".join(words[:80]), oracles.decomposed(" ".join(words[40:]))]
         first, second = (neardup.shingles(text, unit=unit, size=size) for text in texts)
-        oracle_first, oracle_second = (oracles.shingles(text, unit=unit, size=size) for text in texts)
+        oracle_first, oracle_second = (
+            oracles.shingles(text, unit=unit, size=size) for text in texts
+        )
         assert np.intersect1d(first, second).size == len(oracle_first & oracle_second)
 
 
@@ -397,7 +454,8 @@ def test_the_order_of_words_matters():
 @KERNELS
 @given(
     text=st.one_of(
-        st.text(max_size=30), st.text("aeé\u0301\u0323\u0327नी\u093cかが\u3099\u1100\u1161\u11a8", max_size=12)
+        st.text(max_size=30),
+        st.text("aeé\u0301\u0323\u0327नी\u093cかが\u3099\u1100\u1161\u11a8", max_size=12),
     )
 )
 def test_text_that_is_not_in_normal_form_never_passes_as_normal(name, text):
@@ -415,7 +473,9 @@ def test_word_in_normal_form_passes_as_normal(name, word):
 @KERNELS
 def test_normal_form_is_reported_per_document(name):
     documents = ["cafe", "cafe\u0301", "café", "e", "\u0301", "한", "\u1112\u1161\u11ab"]
-    assert run_documents(name, documents)[2] == [unicodedata.is_normalized("NFC", text) for text in documents]
+    assert run_documents(name, documents)[2] == [
+        unicodedata.is_normalized("NFC", text) for text in documents
+    ]
 
 
 @KERNELS
@@ -459,7 +519,9 @@ def test_folded_run_of_digits_is_one_character(text):
 
 @pytest.mark.parametrize("blank", ["  ", "\n", " \t ", "\u00a0", "\u3000\u3000", "\u2028"])
 def test_run_of_white_space_is_one_character(blank):
-    assert hashes_of("shingle_characters", f"a{blank}b", size=2) == hashes_of("shingle_characters", "a b", size=2)
+    assert hashes_of("shingle_characters", f"a{blank}b", size=2) == hashes_of(
+        "shingle_characters", "a b", size=2
+    )
 
 
 # Constants
@@ -467,7 +529,17 @@ def test_run_of_white_space_is_one_character(blank):
 
 @pytest.mark.parametrize(
     "name",
-    ["FOLD_MASK", "DIGIT", "NFC_ATTENTION", "NFC_NO", "COMPOSES", "SPACE", "NFC_MAYBE", "UNKNOWN", "REPLACEMENT"],
+    [
+        "FOLD_MASK",
+        "DIGIT",
+        "NFC_ATTENTION",
+        "NFC_NO",
+        "COMPOSES",
+        "SPACE",
+        "NFC_MAYBE",
+        "UNKNOWN",
+        "REPLACEMENT",
+    ],
 )
 def test_kernel_and_table_agree_on_a_constant(name):
     assert int(getattr(folding, name)) == getattr(unicode, name)
@@ -488,29 +560,48 @@ def test_table_has_pages_of_256_code_points_as_the_kernel_reads_them():
 @pytest.fixture(scope="module")
 def paragraphs():
     """About 100 MB in paragraphs of about 1 kB, of slowly changing length, so that blocks fall everywhere."""
-    sentence = "The harbour bridge will close for nine weekends, says the Café Straße authority in 東京; "
+    sentence = (
+        "The harbour bridge will close for nine weekends, says the Café Straße authority in 東京; "
+    )
     long_word = "donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
     body = sentence * 9 + long_word * 2
     num_paragraphs = 100_000_000 // len(body.encode()) + 1
-    return [f"{body} paragraph {number}{' ' * (number % 71)}.\n" for number in range(num_paragraphs)]
+    return [
+        f"{body} paragraph {number}{' ' * (number % 71)}.\n" for number in range(num_paragraphs)
+    ]
 
 
 @pytest.fixture(scope="module")
 def words_of_paragraphs(paragraphs):
-    return shingles_at(paragraphs, itertools.accumulate((len(text.encode()) for text in paragraphs), initial=0))
+    return shingles_at(
+        paragraphs, itertools.accumulate((len(text.encode()) for text in paragraphs), initial=0)
+    )
 
 
 def shingles_at(paragraphs, offsets):
     """The raw hashes of single words, as an array."""
     source, offsets = readonly("".join(paragraphs).encode()), np.fromiter(offsets, np.int64)
-    shingles, ends = np.empty(source.size // 2 + offsets.size, np.uint64), np.empty(offsets.size, np.int64)
+    shingles, ends = (
+        np.empty(source.size // 2 + offsets.size, np.uint64),
+        np.empty(offsets.size, np.int64),
+    )
     shingle.shingle_words(
-        source, offsets, TABLE, 1, shingle_key(1), False, shingles, ends, np.empty(offsets.size - 1, np.bool_)
+        source,
+        offsets,
+        TABLE,
+        1,
+        shingle_key(1),
+        False,
+        shingles,
+        ends,
+        np.empty(offsets.size - 1, np.bool_),
     )
     return shingles[: ends[-1]]
 
 
-def test_words_of_a_document_of_100_mb_are_the_words_of_its_paragraphs(paragraphs, words_of_paragraphs):
+def test_words_of_a_document_of_100_mb_are_the_words_of_its_paragraphs(
+    paragraphs, words_of_paragraphs
+):
     num_bytes = sum(len(text.encode()) for text in paragraphs)
     assert np.array_equal(shingles_at(paragraphs, [0, num_bytes]), words_of_paragraphs)
 
@@ -529,7 +620,10 @@ def test_the_signature_of_a_document_of_100_mb_is_correct_and_takes_bounded_time
 # Items
 
 ITEMS = st.lists(
-    st.one_of(st.text("abA é\u0301漢", max_size=20), st.sampled_from(["x" * 16, "x" * 17, "é" * 30])), max_size=6
+    st.one_of(
+        st.text("abA é\u0301漢", max_size=20), st.sampled_from(["x" * 16, "x" * 17, "é" * 30])
+    ),
+    max_size=6,
 )
 
 
@@ -559,15 +653,24 @@ def test_items_compiled_are_those_of_plain_python(sets, options):
 
 def test_item_that_is_a_plain_word_has_the_hash_of_that_word():
     words = ["a", "harbour", "x" * 8, "x" * 16, "x" * 17, "donaudampfschifffahrt" * 4]
-    assert hashes_of("shingle_items", item_text(words)) == hashes_of("shingle_words", " ".join(words))
+    assert hashes_of("shingle_items", item_text(words)) == hashes_of(
+        "shingle_words", " ".join(words)
+    )
 
 
 def test_items_need_no_normal_form_and_an_empty_text_has_none():
-    assert run_documents("shingle_items", ["", "e\u0301\x1f", "\x1f"])[1:] == ([0, 0, 1, 2], [True] * 3)
+    assert run_documents("shingle_items", ["", "e\u0301\x1f", "\x1f"])[1:] == (
+        [0, 0, 1, 2],
+        [True] * 3,
+    )
 
 
-@pytest.mark.parametrize("pattern", ["\x1f", "a\x1f", f"{'x' * 15}\x1f", f"{'x' * 16}\x1f", f"{'x' * 17}\x1f"])
+@pytest.mark.parametrize(
+    "pattern", ["\x1f", "a\x1f", f"{'x' * 15}\x1f", f"{'x' * 16}\x1f", f"{'x' * 17}\x1f"]
+)
 def test_nothing_is_read_past_the_last_item(pattern):
     for length in (*range(70), 4095, 4096, 4097):
         data = (pattern.encode() * length)[:length]
-        assert run(shingle.shingle_items, guarded(data), [0, len(data)]) == run_documents("shingle_items", [data])
+        assert run(shingle.shingle_items, guarded(data), [0, len(data)]) == run_documents(
+            "shingle_items", [data]
+        )

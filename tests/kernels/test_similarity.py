@@ -21,7 +21,10 @@ MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLO
 
 def make_weights(rng):
     documents = [
-        {int(key): float(rng.choice([0.25, 0.5, 1, 2, 3.5])) for key in rng.integers(1, 9, rng.integers(1, 6))}
+        {
+            int(key): float(rng.choice([0.25, 0.5, 1, 2, 3.5]))
+            for key in rng.integers(1, 9, rng.integers(1, 6))
+        }
         for _ in range(NUM_DOCS)
     ]
     documents = [dict(sorted(items.items())) for items in documents]
@@ -60,7 +63,9 @@ def make_vectors(rng):
 
     def similarity(a, b):
         dot = math.fsum(values[a] * values[b])
-        return max(0.0, dot / (math.sqrt(math.fsum(values[a] ** 2)) * math.sqrt(math.fsum(values[b] ** 2))))
+        return max(
+            0.0, dot / (math.sqrt(math.fsum(values[a] ** 2)) * math.sqrt(math.fsum(values[b] ** 2)))
+        )
 
     return kernel.Vectors(values, norms, 16), similarity
 
@@ -70,7 +75,8 @@ def make_points(rng):
     return kernel.Points(values), lambda a, b: 1 / (1 + math.dist(values[a], values[b]))
 
 
-# How to generate items, the similarity by definition, and a threshold that about a third of the pairs reach.
+# How to generate items, the similarity by definition, and a threshold that about a third of the
+# pairs reach.
 KINDS = {
     "weights": (make_weights, 0.3),
     "bits": (make_bits, 0.55),
@@ -102,7 +108,9 @@ def make_case(kind, seed):
     rng = np.random.default_rng(seed)
     make, threshold = KINDS[kind]
     items, similarity = make(rng)
-    keys = rng.integers(0, 5, (NUM_DOCS, NUM_BANDS)).astype(np.uint64) * 8 + np.arange(NUM_BANDS, dtype=np.uint64)
+    keys = rng.integers(0, 5, (NUM_DOCS, NUM_BANDS)).astype(np.uint64) * 8 + np.arange(
+        NUM_BANDS, dtype=np.uint64
+    )
     slots = (rng.random((NUM_DOCS, 16)) < 0.2).astype(np.uint8)
     min_agreement = 10 if kind in ("weights", "vectors") else 0
     signatures = slots.astype(np.uint32)
@@ -124,7 +132,9 @@ def run(module, case, mode):
     rule = verify.Rule(threshold, min_agreement, mode)
     with np.errstate(over="ignore"):
         put = PutPairs()
-        outcome = module.match_components(documents, np.array([0, NUM_DOCS]), rule, given, np.zeros(1, int), put)
+        outcome = module.match_components(
+            documents, np.array([0, NUM_DOCS]), rule, given, np.zeros(1, int), put
+        )
     return put.columns(), *outcome
 
 
@@ -137,7 +147,9 @@ def test_pairs_and_matches_agree_with_the_oracle(kind, mode, seed):
     pairs = case[-1]
     assert len(pairs) > 3
     if mode == "pairs":
-        found = {(int(b), int(a)): value for a, b, value in zip(left, right, similarities, strict=True)}
+        found = {
+            (int(b), int(a)): value for a, b, value in zip(left, right, similarities, strict=True)
+        }
         assert found.keys() == pairs.keys()
         assert all(found[pair] == pytest.approx(pairs[pair], abs=1e-14) for pair in pairs)
     if mode == "closure":
@@ -151,7 +163,10 @@ def test_pairs_and_matches_agree_with_the_oracle(kind, mode, seed):
     if mode == "leaders":
         found_removed = {doc: int(matches[doc]) for doc in range(NUM_DOCS) if matches[doc] >= 0}
         assert found_removed == {doc: kept for doc, (kept, _) in removed.items()}
-        assert all(values[doc] == pytest.approx(similarity, abs=1e-14) for doc, (_, similarity) in removed.items())
+        assert all(
+            values[doc] == pytest.approx(similarity, abs=1e-14)
+            for doc, (_, similarity) in removed.items()
+        )
 
 
 @EVERY_KIND

@@ -56,7 +56,11 @@ def test_minhash_writes_exactly_the_requested_slots(num_perm):
 
 
 def random_hashes(seed, size):
-    return np.random.default_rng(seed).integers(1, 2**64 - 1, size, dtype=np.uint64, endpoint=True).tolist()
+    return (
+        np.random.default_rng(seed)
+        .integers(1, 2**64 - 1, size, dtype=np.uint64, endpoint=True)
+        .tolist()
+    )
 
 
 def random_documents(sizes=SIZES):
@@ -108,7 +112,10 @@ def test_the_compiled_kernel_equals_plain_python_on_random_documents(name, docum
 @KERNELS
 @PERMS
 def test_signature_follows_the_formula(name, num_perm):
-    documents = [*random_documents((0, 1, 2, num_perm // 2, num_perm // 2 + 1, 300)), list(EXTREMES)]
+    documents = [
+        *random_documents((0, 1, 2, num_perm // 2, num_perm // 2 + 1, 300)),
+        list(EXTREMES),
+    ]
     expected = [FORMULAS[name](document, num_perm) for document in documents]
     assert run(getattr(sketch, name), documents, num_perm).tolist() == expected
 
@@ -117,7 +124,9 @@ def test_signature_follows_the_formula(name, num_perm):
 @pytest.mark.parametrize("num_perm", [16, 128, 1024])
 @pytest.mark.parametrize("value", EXTREMES)
 def test_signature_of_an_extreme_value_follows_the_formula(name, num_perm, value):
-    assert run(getattr(sketch, name), [[value]], num_perm)[0].tolist() == FORMULAS[name]([value], num_perm)
+    assert run(getattr(sketch, name), [[value]], num_perm)[0].tolist() == FORMULAS[name](
+        [value], num_perm
+    )
 
 
 @KERNELS
@@ -137,7 +146,9 @@ def test_call_without_documents_writes_nothing(name):
 def test_neither_order_nor_repetition_of_shingles_matters(name, num_perm):
     documents = random_documents((1, 2, 63, 500))
     rng = np.random.default_rng(1)
-    shuffled = [rng.permutation(np.array(document * 3, np.uint64)).tolist() for document in documents]
+    shuffled = [
+        rng.permutation(np.array(document * 3, np.uint64)).tolist() for document in documents
+    ]
     kernel = getattr(sketch, name)
     assert np.array_equal(run(kernel, shuffled, num_perm), run(kernel, documents, num_perm))
 
@@ -148,7 +159,9 @@ def test_neither_order_nor_repetition_of_shingles_matters(name, num_perm):
     num_perm=st.sampled_from(NUM_PERMS),
 )
 def test_signature_of_a_union_is_the_slot_wise_minimum(name, parts, num_perm):
-    *signatures, of_union = run(getattr(sketch, name), [*parts, list(itertools.chain(*parts))], num_perm)
+    *signatures, of_union = run(
+        getattr(sketch, name), [*parts, list(itertools.chain(*parts))], num_perm
+    )
     assert np.array_equal(np.minimum.reduce(signatures), of_union)
 
 

@@ -45,7 +45,8 @@ def combining_of(char):
 
 def fold(text):
     return "".join(
-        "\ufffd" if entry_of(char) & UNKNOWN else chr((ord(char) + entry_of(char)) & FOLD_MASK) for char in text
+        "\ufffd" if entry_of(char) & UNKNOWN else chr((ord(char) + entry_of(char)) & FOLD_MASK)
+        for char in text
     )
 
 
@@ -140,7 +141,16 @@ def test_a_character_that_folds_to_several_or_none_is_unchanged(char):
 
 @pytest.mark.parametrize(
     ("char", "folded"),
-    [("ẞ", "ß"), ("ς", "σ"), ("Σ", "σ"), ("\u212a", "k"), ("\u212b", "å"), ("ſ", "s"), ("µ", "μ"), ("ϐ", "β")],
+    [
+        ("ẞ", "ß"),
+        ("ς", "σ"),
+        ("Σ", "σ"),
+        ("\u212a", "k"),
+        ("\u212b", "å"),
+        ("ſ", "s"),
+        ("µ", "μ"),
+        ("ϐ", "β"),
+    ],
 )
 def test_special_characters_fold_as_specified(char, folded):
     assert fold(char) == folded
@@ -244,7 +254,8 @@ def test_class_agrees_with_the_interpreter_where_the_category_never_changed():
 
 
 @pytest.mark.parametrize(
-    "digits", ["0123456789", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "๐๑๒๓๔๕๖๗๘๙", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗"]
+    "digits",
+    ["0123456789", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "๐๑๒๓๔๕๖๗๘๙", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗"],
 )
 def test_decimal_digits_of_any_script_are_digits(digits):
     assert all(entry_of(char) & DIGIT for char in digits)
@@ -256,7 +267,9 @@ def test_other_numbers_and_letters_are_not_digits(char):
 
 
 def test_spaces_are_those_of_the_interpreter_without_the_four_information_separators():
-    expected = [chr(code_point) for code_point in range(NUM_CODE_POINTS) if chr(code_point).isspace()]
+    expected = [
+        chr(code_point) for code_point in range(NUM_CODE_POINTS) if chr(code_point).isspace()
+    ]
     assert chars_with(SPACE) == [char for char in expected if char not in "\x1c\x1d\x1e\x1f"]
 
 
@@ -298,10 +311,16 @@ def test_unknown_code_points_carry_no_other_flag():
 
 def test_every_known_character_is_assigned_in_this_interpreter():
     known = np.flatnonzero((all_entries() & UNKNOWN) == 0)
-    assert not [f"U+{code_point:04X}" for code_point in known if unicodedata.category(chr(code_point)) in ("Cn", "Cs")]
+    assert not [
+        f"U+{code_point:04X}"
+        for code_point in known
+        if unicodedata.category(chr(code_point)) in ("Cn", "Cs")
+    ]
 
 
-@pytest.mark.parametrize("char", ["a", "\ue000", "\U000f0000", "\U00030000", "\U0001fae0", "\u061d"])
+@pytest.mark.parametrize(
+    "char", ["a", "\ue000", "\U000f0000", "\U00030000", "\U0001fae0", "\u061d"]
+)
 def test_private_use_and_characters_up_to_unicode_14_are_known(char):
     assert not entry_of(char) & UNKNOWN
 
@@ -317,7 +336,11 @@ def test_combining_classes_are_those_of_the_interpreter():
 
 def test_nfc_quick_check_no_marks_exactly_the_characters_that_nfc_replaces():
     known = np.flatnonzero((all_entries() & UNKNOWN) == 0)
-    expected = [chr(code_point) for code_point in known if not unicodedata.is_normalized("NFC", chr(code_point))]
+    expected = [
+        chr(code_point)
+        for code_point in known
+        if not unicodedata.is_normalized("NFC", chr(code_point))
+    ]
     assert chars_with(NFC_NO) == expected
 
 
@@ -329,11 +352,19 @@ def test_attention_is_a_combining_class_or_a_doubtful_quick_check():
 
 def test_starter_that_does_not_compose_is_left_alone_by_every_mark():
     entries = all_entries()
-    quiet = np.flatnonzero(((entries & (COMPOSES | NFC_NO | UNKNOWN)) == 0) & (all_combining() == 0))
+    quiet = np.flatnonzero(
+        ((entries & (COMPOSES | NFC_NO | UNKNOWN)) == 0) & (all_combining() == 0)
+    )
     # Ideographs and private use are left out for time; none of them decomposes.
-    starters = [chr(c) for c in quiet if not (0x3400 <= c < 0xA000 or 0x17000 <= c < 0x18D00 or c >= 0x20000)]
+    starters = [
+        chr(c)
+        for c in quiet
+        if not (0x3400 <= c < 0xA000 or 0x17000 <= c < 0x18D00 or c >= 0x20000)
+    ]
     for mark in chars_with(NFC_MAYBE):
-        assert unicodedata.is_normalized("NFC", " ".join(char + mark for char in starters)), hex(ord(mark))
+        assert unicodedata.is_normalized("NFC", " ".join(char + mark for char in starters)), hex(
+            ord(mark)
+        )
 
 
 @pytest.mark.parametrize("char", ["a", "é", "か", "ᄀ", "가", "각", "न", "\u0bc6", "ا"])
@@ -342,7 +373,8 @@ def test_characters_that_a_mark_can_change_compose(char):
 
 
 SCRIPTS_WITH_MARKS = (
-    "aAeEoOuUnxéèêëẹệẽąåǖơớ" + "\u0300\u0301\u0302\u0303\u0304\u0307\u0308\u031b\u0323\u0327\u0328\u0331\u0338\u0345"
+    "aAeEoOuUnxéèêëẹệẽąåǖơớ"
+    + "\u0300\u0301\u0302\u0303\u0304\u0307\u0308\u031b\u0323\u0327\u0328\u0331\u0338\u0345"
     "αΩήᾳ" + "\u0342\u0313\u0314" + "\u0340\u0341\u0343\u0344\u0374\u0387"
     "ᄀ하ᅵᆨᇂᄓᅶᇃ가각힣" + "\u302e\u302f"
     "नरळऩकड\u093c\u094d\u093f\u0958" + "কয়\u09bc\u09c7\u09be\u09d7\u09cb"
@@ -350,9 +382,15 @@ SCRIPTS_WITH_MARKS = (
     + "ಕ\u0cc6\u0cc2\u0cd5\u0cbf\u0cca"
     + "\u0d46\u0d3e\u0d57"
     + "\u0dd9\u0dca\u0dcf\u0ddc"
-    "かはがぱ\u3099\u309a" + "\u1025\u102e\u1026\u1037" + "\u0f71\u0f72\u0f73\u0f74\u0f80\u0fb2\u0fb3"
+    "かはがぱ\u3099\u309a"
+    + "\u1025\u102e\u1026\u1037"
+    + "\u0f71\u0f72\u0f73\u0f74\u0f80\u0fb2\u0fb3"
     "אשׁ\u05b7\u05bc\u05c1\ufb2a" + "اأآ\u0653\u0654\u0655\u064b\u0651\u0670" + "กุ\u0e38\u0e48"
-    "豈\U0002f800" + "\U00011099\U000110ba" + "\U00011131\U00011127" + "\U0001d15e\U0001d165" + " .1\ufffd\ue000"
+    "豈\U0002f800"
+    + "\U00011099\U000110ba"
+    + "\U00011131\U00011127"
+    + "\U0001d15e\U0001d165"
+    + " .1\ufffd\ue000"
 )
 
 
@@ -371,7 +409,12 @@ def test_text_that_passes_the_quick_check_is_nfc(text):
         assert unicodedata.is_normalized("NFC", text)
 
 
-@given(st.text(alphabet=st.sampled_from([*chars_with(NFC_ATTENTION), *"aéeên가ᄀか \u0bc6\u09c7"]), max_size=4))
+@given(
+    st.text(
+        alphabet=st.sampled_from([*chars_with(NFC_ATTENTION), *"aéeên가ᄀか \u0bc6\u09c7"]),
+        max_size=4,
+    )
+)
 def test_text_of_any_marks_that_passes_the_quick_check_is_nfc(text):
     if passes_quick_check(text):
         assert unicodedata.is_normalized("NFC", text)
@@ -389,31 +432,50 @@ def test_quick_check_takes_an_unknown_code_point_for_the_replacement_character(t
     "text",
     [
         pytest.param("The quick brown fox – naïve café, 50 €.", id="English"),
-        pytest.param("எல்லா மனிதப் பிறவிகளும் சுதந்திரமாகவே பிறக்கின்றனர்; அவர்கள் மதிப்பிலும் உரிமைகளிலும் சமமானவர்கள்.", id="Tamil"),
-        pytest.param("সমস্ত মানুষ স্বাধীনভাবে সমান মর্যাদা এবং অধিকার নিয়ে জন্মগ্রহণ করে। তাঁদের বিবেক এবং বুদ্ধি আছে।", id="Bengali"),
-        pytest.param("सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है। पढ़ाई", id="Hindi"),
+        pytest.param(
+            "எல்லா மனிதப் பிறவிகளும் சுதந்திரமாகவே பிறக்கின்றனர்; அவர்கள் மதிப்பிலும் உரிமைகளிலும் சமமானவர்கள்.",
+            id="Tamil",
+        ),
+        pytest.param(
+            "সমস্ত মানুষ স্বাধীনভাবে সমান মর্যাদা এবং অধিকার নিয়ে জন্মগ্রহণ করে। তাঁদের বিবেক এবং বুদ্ধি আছে।",
+            id="Bengali",
+        ),
+        pytest.param(
+            "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है। पढ़ाई",
+            id="Hindi",
+        ),
         pytest.param("മനുഷ്യരെല്ലാവരും തുല്യാവകാശങ്ങളോടും അന്തസ്സോടും സ്വാതന്ത്ര്യത്തോടുംകൂടി ജനിച്ചവരാണ്.", id="Malayalam"),
-        pytest.param("มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ ต่างมีเหตุผลและมโนธรรม", id="Thai"),
+        pytest.param(
+            "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ ต่างมีเหตุผลและมโนธรรม", id="Thai"
+        ),
         pytest.param(
             "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。パーティー",
             id="Japanese",
         ),
-        pytest.param("모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.", id="Korean"),
         pytest.param(
-            "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi.", id="Vietnamese"
+            "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.", id="Korean"
+        ),
+        pytest.param(
+            "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi.",
+            id="Vietnamese",
         ),
         pytest.param("يُولَدُ جَمِيعُ النَّاسِ أَحْرَارًا مُتَسَاوِينَ فِي الْكَرَامَةِ وَالْحُقُوقِ.", id="Arabic"),
         pytest.param("בְּרֵאשִׁית בָּרָא אֱלֹהִים", id="Hebrew"),
-        pytest.param("Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.", id="Greek"),
+        pytest.param(
+            "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα.",
+            id="Greek",
+        ),
     ],
 )
 def test_common_text_passes_the_quick_check(text):
-    # Some keyboards enter Hebrew and Arabic marks out of order; normalise, so that the text is NFC in any editor.
+    # Some keyboards enter Hebrew and Arabic marks out of order; normalise, so that the text is NFC
+    # in any editor.
     assert passes_quick_check(unicodedata.normalize("NFC", text))
 
 
 @pytest.mark.parametrize(
-    "text", ["e\u0301", "か\u3099", "ᄒ\u1161\u11ab", "\u0bc6\u0bbe", "\u212b", "a\u0301\u0323", "é\u0323"]
+    "text",
+    ["e\u0301", "か\u3099", "ᄒ\u1161\u11ab", "\u0bc6\u0bbe", "\u212b", "a\u0301\u0323", "é\u0323"],
 )
 def test_text_that_is_not_nfc_fails_the_quick_check(text):
     assert not passes_quick_check(text)
@@ -421,7 +483,16 @@ def test_text_that_is_not_nfc_fails_the_quick_check(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["Tất cả mọi người", "café", "すべてがパン", "모든 인간은", "கொடு", "তাঁদের নিয়ে", "Ελεύθεροι", "\u1e69\u0301"],
+    [
+        "Tất cả mọi người",
+        "café",
+        "すべてがパン",
+        "모든 인간은",
+        "கொடு",
+        "তাঁদের নিয়ে",
+        "Ελεύθεροι",
+        "\u1e69\u0301",
+    ],
 )
 def test_normalise_turns_nfd_into_nfc(text):
     composed = unicodedata.normalize("NFC", text)
@@ -429,7 +500,10 @@ def test_normalise_turns_nfd_into_nfc(text):
 
 
 def test_normalise_replaces_each_unknown_code_point_by_one_replacement_character():
-    assert normalise("a\ud800\udfffb\U0001fae8\uffffé\u0378\u0301") == "a\ufffd\ufffdb\ufffd\ufffdé\ufffd\u0301"
+    assert (
+        normalise("a\ud800\udfffb\U0001fae8\uffffé\u0378\u0301")
+        == "a\ufffd\ufffdb\ufffd\ufffdé\ufffd\u0301"
+    )
 
 
 def test_normalise_keeps_the_replacement_character_and_private_use():

@@ -68,7 +68,9 @@ def test_links_may_come_in_several_calls(graph, cut):
     num_nodes, links = graph
     parents = np.arange(num_nodes)
     components.union_links(*ends_of(links[:cut]), parents)
-    assert union_links(num_nodes, links[cut:], parents=parents) == smallest_reachable(num_nodes, links)
+    assert union_links(num_nodes, links[cut:], parents=parents) == smallest_reachable(
+        num_nodes, links
+    )
 
 
 @pytest.mark.parametrize("num_links", [0, 10_000, 50_000, 200_000])

@@ -15,8 +15,15 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@given(seed=SEEDS, num_docs=st.integers(0, 5), dimension=st.integers(1, 11), num_lines=st.integers(1, 9))
-def test_projections_are_those_of_plain_python_to_the_last_bit(kind, seed, num_docs, dimension, num_lines):
+@given(
+    seed=SEEDS,
+    num_docs=st.integers(0, 5),
+    dimension=st.integers(1, 11),
+    num_lines=st.integers(1, 9),
+)
+def test_projections_are_those_of_plain_python_to_the_last_bit(
+    kind, seed, num_docs, dimension, num_lines
+):
     rng = np.random.default_rng(seed)
     given_vectors = rng.standard_normal((num_docs, dimension)).astype(kind)
     lines = rng.standard_normal((dimension, num_lines)).astype(kind)
@@ -32,7 +39,10 @@ def test_projections_are_those_of_plain_python_to_the_last_bit(kind, seed, num_d
 
 def test_a_vector_has_the_same_projections_in_any_batch():
     rng = np.random.default_rng(5)
-    many, lines = rng.standard_normal((300, 97)).astype(np.float32), rng.standard_normal((97, 64)).astype(np.float32)
+    many, lines = (
+        rng.standard_normal((300, 97)).astype(np.float32),
+        rng.standard_normal((97, 64)).astype(np.float32),
+    )
     whole = np.empty((300, 64), np.float32)
     vectors.project(many, lines, whole)
     for start, stop in ((0, 1), (17, 18), (17, 80), (299, 300)):

@@ -18,7 +18,25 @@ from neardup.kernels import bounds, similarity, verify
 from neardup.stages import match
 from support.plain_kernels import PutPairs, plain, plain_match
 
-THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0)
+THRESHOLDS = (
+    0.05,
+    0.1,
+    0.2,
+    0.3,
+    1 / 3,
+    0.5,
+    0.55,
+    0.6,
+    2 / 3,
+    0.7,
+    0.75,
+    0.8,
+    0.85,
+    0.9,
+    0.95,
+    0.99,
+    1.0,
+)
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
 ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 
@@ -45,12 +63,18 @@ def test_sets_with_63_elements_in_total_need_an_overlap_of_28_at_four_fifths():
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_least_overlap_is_the_least_integer_that_satisfies_the_comparison_in_doubles(threshold):
     totals = range(2, 400)
-    expected = [least_overlap_by_trying(total // 2, total - total // 2, threshold) for total in totals]
-    assert [bounds.least_overlap(total // 2, total - total // 2, threshold) for total in totals] == expected
+    expected = [
+        least_overlap_by_trying(total // 2, total - total // 2, threshold) for total in totals
+    ]
+    assert [
+        bounds.least_overlap(total // 2, total - total // 2, threshold) for total in totals
+    ] == expected
 
 
 @given(size_a=st.integers(1, 10**7), size_b=st.integers(1, 10**7), threshold=st.floats(1e-6, 1.0))
-def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_not(size_a, size_b, threshold):
+def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_not(
+    size_a, size_b, threshold
+):
     total, overlap = size_a + size_b, int(bounds.least_overlap(size_a, size_b, threshold))
     assert overlap / (total - overlap) >= threshold
     assert overlap == 0 or (overlap - 1) / (total - overlap + 1) < threshold
@@ -63,9 +87,13 @@ def test_similarity_itself_as_the_threshold_needs_exactly_its_overlap(size, over
     assert bounds.least_overlap(size, size, overlap / (2 * size - overlap)) == overlap
 
 
-@given(size_a=st.integers(1, 500), size_b=st.integers(1, 500), threshold=st.sampled_from(THRESHOLDS))
+@given(
+    size_a=st.integers(1, 500), size_b=st.integers(1, 500), threshold=st.sampled_from(THRESHOLDS)
+)
 def test_least_overlap_compiled_is_that_of_plain_python(size_a, size_b, threshold):
-    assert bounds.least_overlap(size_a, size_b, threshold) == PLAIN_BOUNDS.least_overlap(size_a, size_b, threshold)
+    assert bounds.least_overlap(size_a, size_b, threshold) == PLAIN_BOUNDS.least_overlap(
+        size_a, size_b, threshold
+    )
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
@@ -84,7 +112,9 @@ def hash_of(value):
 
 def arrays_of(sets):
     """Distinct hashes of all documents end to end, in any order, and where they end."""
-    shingles = np.array([value for members in sets for value in sorted(members, key=hash_of)], np.uint64)
+    shingles = np.array(
+        [value for members in sets for value in sorted(members, key=hash_of)], np.uint64
+    )
     return shingles, np.cumsum([0, *map(len, sets)])
 
 
@@ -93,7 +123,9 @@ def jaccard(a, b):
     return shared / (len(a) + len(b) - shared) if a or b else 0.0
 
 
-HASH_SETS = st.frozensets(st.one_of(st.integers(1, 12), st.integers(2**64 - 8, 2**64 - 1)), max_size=16)
+HASH_SETS = st.frozensets(
+    st.one_of(st.integers(1, 12), st.integers(2**64 - 8, 2**64 - 1)), max_size=16
+)
 
 
 @given(sets=st.lists(HASH_SETS, min_size=1, max_size=6))
@@ -119,13 +151,23 @@ def test_similarity_is_the_quotient_rounded_once():
 
 def found_pairs(case):
     """{(later, earlier): similarity} of pairs that share a bucket, agree in enough slots, and are similar enough."""
-    components = np.repeat(np.arange(len(case["component_ends"]) - 1), np.diff(case["component_ends"]))
-    shares_bucket = (case["keys"][:, None] == case["keys"]).any(axis=2) & (components[:, None] == components)
+    components = np.repeat(
+        np.arange(len(case["component_ends"]) - 1), np.diff(case["component_ends"])
+    )
+    shares_bucket = (case["keys"][:, None] == case["keys"]).any(axis=2) & (
+        components[:, None] == components
+    )
     if "roles" in case:
-        shares_bucket &= np.outer(case["roles"] & verify.COMPARED, case["roles"] & verify.ENTERED) > 0
+        shares_bucket &= (
+            np.outer(case["roles"] & verify.COMPARED, case["roles"] & verify.ENTERED) > 0
+        )
     agreement = (case["signatures"][:, None] == case["signatures"]).sum(axis=2)
-    candidates = np.argwhere(np.tril(shares_bucket & (agreement >= case["min_agreement"]), -1)).tolist()
-    similarities = {(doc, other): jaccard(case["sets"][doc], case["sets"][other]) for doc, other in candidates}
+    candidates = np.argwhere(
+        np.tril(shares_bucket & (agreement >= case["min_agreement"]), -1)
+    ).tolist()
+    similarities = {
+        (doc, other): jaccard(case["sets"][doc], case["sets"][other]) for doc, other in candidates
+    }
     return {pair: value for pair, value in similarities.items() if value >= case["threshold"]}
 
 
@@ -136,10 +178,14 @@ def leaders_of(case, pairs):
         partners[doc][other] = value
     for doc in range(len(case["sets"])):
         candidates = [
-            (-value, case["rows"][other], other) for other, value in partners[doc].items() if other not in removed
+            (-value, case["rows"][other], other)
+            for other, value in partners[doc].items()
+            if other not in removed
         ]
         if "given_values" in case and case["given_values"][doc]:
-            candidates.append((-case["given_values"][doc], case["given_rows"][doc], verify.UNCHANGED))
+            candidates.append(
+                (-case["given_values"][doc], case["given_rows"][doc], verify.UNCHANGED)
+            )
         if candidates:
             value, _, other = min(candidates)
             removed[doc] = (other, -value)
@@ -168,7 +214,12 @@ def run(case, mode, module=match):
     """Run the kernel; return what the oracle says, and the comparisons of each document."""
     num_docs = len(case["sets"])
     given = match.initial_state(np.full(num_docs, verify.COMPARED | verify.ENTERED, np.uint8))
-    names = {"roles": "roles", "values": "given_values", "rows": "given_rows", "parents": "given_parents"}
+    names = {
+        "roles": "roles",
+        "values": "given_values",
+        "rows": "given_rows",
+        "parents": "given_parents",
+    }
     given = given._replace(**{field: case[name] for field, name in names.items() if name in case})
     documents = verify.Documents(
         similarity.Sets(*arrays_of(case["sets"])), case["signatures"], case["keys"], case["rows"]
@@ -181,7 +232,9 @@ def run(case, mode, module=match):
     matches, values, parents, compared, walked = outcome
     left, right, similarities = put.columns()
     assert walked.tolist() == [np.count_nonzero(given.roles & verify.COMPARED)]
-    pairs = dict(zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True))
+    pairs = dict(
+        zip(zip(left.tolist(), right.tolist(), strict=True), similarities.tolist(), strict=True)
+    )
     assert len(pairs) == left.size
     answer = {
         "removed": {
@@ -194,7 +247,9 @@ def run(case, mode, module=match):
     return answer, compared.tolist()
 
 
-def random_case(seed, component_sizes=(9, 1, 14, 6), *, threshold=0.5, num_bands=3, keys_per_band=3):
+def random_case(
+    seed, component_sizes=(9, 1, 14, 6), *, threshold=0.5, num_bands=3, keys_per_band=3
+):
     """Sets of few items with edited copies; keys and signatures are independent, so that every filter matters."""
     rng = np.random.default_rng(seed)
     sets, keys = [], []
@@ -202,9 +257,18 @@ def random_case(seed, component_sizes=(9, 1, 14, 6), *, threshold=0.5, num_bands
         for _ in range(size):
             fresh = set(rng.choice(30, rng.integers(1, 12), replace=False).tolist())
             copied = set(sets[rng.integers(len(sets))]) if sets else set()
-            members = fresh if rng.random() < 0.3 or not copied else copied ^ set(rng.choice(30, 2).tolist())
+            members = (
+                fresh
+                if rng.random() < 0.3 or not copied
+                else copied ^ set(rng.choice(30, 2).tolist())
+            )
             sets.append(frozenset(members or {1}))
-            keys.append([component * 1000 + band * 100 + rng.integers(keys_per_band) for band in range(num_bands)])
+            keys.append(
+                [
+                    component * 1000 + band * 100 + rng.integers(keys_per_band)
+                    for band in range(num_bands)
+                ]
+            )
     hashes = rng.integers(1, 2**64 - 1, 30, dtype=np.uint64).tolist()
     return {
         "sets": [frozenset(hashes[item] for item in members) for members in sets],
@@ -237,7 +301,9 @@ def test_the_compiled_kernel_equals_plain_python(mode, threshold):
 @ALL_MODES
 @pytest.mark.parametrize("module", [EAGER, EARLY], ids=["from the start", "after one failure"])
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5, 0.8, 1.0])
-@pytest.mark.parametrize("seeds", [range(200, 206), pytest.param(range(206, 215), marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    "seeds", [range(200, 206), pytest.param(range(206, 215), marks=pytest.mark.long)], ids=str
+)
 def test_prefix_lists_do_not_change_the_result(mode, module, threshold, seeds):
     for seed in seeds:
         case = random_case(seed, (25, 1, 8), threshold=threshold, num_bands=2, keys_per_band=2)
@@ -254,7 +320,11 @@ def test_prefix_lists_lose_nothing_where_two_hashes_differ_in_their_last_bits_al
 def test_eager_prefix_lists_are_used():
     """Otherwise the test above would prove nothing: documents that share no prefix shingle are never compared."""
     case = random_case(200, (40,), threshold=0.8, num_bands=1, keys_per_band=1)
-    assert sum(run(case, verify.PAIRS, EAGER)[1]) < sum(run(case, verify.PAIRS, PLAIN_MATCH)[1]) == 40 * 39 // 2
+    assert (
+        sum(run(case, verify.PAIRS, EAGER)[1])
+        < sum(run(case, verify.PAIRS, PLAIN_MATCH)[1])
+        == 40 * 39 // 2
+    )
 
 
 # Results of earlier calls
@@ -269,9 +339,12 @@ def with_given(case, seed, mode):
     given = {
         "roles": rng.choice([0, 1, 2, 3, 3, 3], num_docs).astype(np.uint8),
         "given_parents": np.where(
-            rng.random(num_docs) < 0.3, rng.integers(firsts, np.arange(num_docs) + 1), np.arange(num_docs)
+            rng.random(num_docs) < 0.3,
+            rng.integers(firsts, np.arange(num_docs) + 1),
+            np.arange(num_docs),
         ),
-        "given_values": np.where(values < case["threshold"], 0.0, values) * (mode != verify.CLOSURE),
+        "given_values": np.where(values < case["threshold"], 0.0, values)
+        * (mode != verify.CLOSURE),
         "given_rows": rng.permutation(num_docs) * 3 + 1,
     }
     return case | given
@@ -279,7 +352,9 @@ def with_given(case, seed, mode):
 
 @ALL_MODES
 @pytest.mark.parametrize(
-    "module", [match, PLAIN_MATCH, EAGER, EARLY], ids=["compiled", "plain", "prefix", "early prefix"]
+    "module",
+    [match, PLAIN_MATCH, EAGER, EARLY],
+    ids=["compiled", "plain", "prefix", "early prefix"],
 )
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
 def test_earlier_matches_are_taken_into_account(mode, module, threshold):
@@ -310,7 +385,9 @@ def test_pairs_put_in_small_pieces_are_those_of_one_walk(module, most_pairs, mon
         case = random_case(seed, threshold=0.3)
         expected = run(case, verify.PAIRS, module)[0]
         monkeypatch.setattr(module, "MOST_PAIRS", most_pairs)
-        assert run(case, verify.PAIRS, module)[0] == expected == expected_of(case, verify.PAIRS), f"seed {seed}"
+        assert run(case, verify.PAIRS, module)[0] == expected == expected_of(case, verify.PAIRS), (
+            f"seed {seed}"
+        )
         monkeypatch.undo()
 
 
@@ -336,7 +413,10 @@ def test_reference_documents_are_not_compared_with_each_other(mode):
 
 
 def test_a_document_with_an_earlier_match_is_not_a_leader():
-    case = case_of([{1, 2}, {1, 2}]) | {"given_values": np.array([0.9, 0.0]), "given_rows": np.array([7, 0])}
+    case = case_of([{1, 2}, {1, 2}]) | {
+        "given_values": np.array([0.9, 0.0]),
+        "given_rows": np.array([7, 0]),
+    }
     assert run(case, verify.LEADERS)[0]["removed"] == {0: (verify.UNCHANGED, 0.9)}
 
 
@@ -349,7 +429,9 @@ def case_of(sets, *, threshold=0.5, rows=None, keys=None, signatures=None, min_a
     return {
         "sets": [frozenset(members) for members in sets],
         "signatures": np.zeros((num_docs, 16), np.uint32) if signatures is None else signatures,
-        "keys": np.full((num_docs, 1), 77, np.uint64) if keys is None else np.array(keys, np.uint64),
+        "keys": np.full((num_docs, 1), 77, np.uint64)
+        if keys is None
+        else np.array(keys, np.uint64),
         "rows": np.arange(num_docs) if rows is None else np.array(rows),
         "component_ends": [0, num_docs],
         "threshold": threshold,
@@ -387,7 +469,9 @@ def test_pair_that_shares_several_buckets_is_compared_once(mode):
 
 
 @ALL_MODES
-@pytest.mark.parametrize(("min_agreement", "is_pair"), [(0, True), (11, True), (12, True), (13, False)])
+@pytest.mark.parametrize(
+    ("min_agreement", "is_pair"), [(0, True), (11, True), (12, True), (13, False)]
+)
 def test_pair_whose_signatures_agree_too_little_is_not_found(mode, min_agreement, is_pair):
     signatures = np.zeros((2, 16), np.uint32)
     signatures[1, :4] = 2**32 - 1
@@ -400,7 +484,10 @@ def test_pair_whose_signatures_agree_too_little_is_not_found(mode, min_agreement
 @ALL_MODES
 def test_call_without_documents_finds_nothing(mode):
     case = case_of([]) | {"component_ends": [0]}
-    assert run(case, mode) == ({"removed": {}, "closure": [] if mode != verify.LEADERS else None, "pairs": {}}, [])
+    assert run(case, mode) == (
+        {"removed": {}, "closure": [] if mode != verify.LEADERS else None, "pairs": {}},
+        [],
+    )
 
 
 def test_more_pairs_than_the_initial_buffer_holds_are_listed():
@@ -422,7 +509,9 @@ def hot_bucket(num_docs=400):
         if sets and rng.random() < 0.3:
             members = set(sets[rng.integers(len(sets))])
             num_edits = int(rng.choice([0, 1, 2, 4, 8, 16]))
-            members -= set(rng.choice(np.array(sorted(members), np.uint64), num_edits, replace=False).tolist())
+            members -= set(
+                rng.choice(np.array(sorted(members), np.uint64), num_edits, replace=False).tolist()
+            )
             members |= set(rng.choice(hashes, num_edits // 2).tolist())
         # A few shingles in nearly all documents, like real boilerplate.
         sets.append(frozenset(members | set(hashes[:5].tolist())))
@@ -480,7 +569,8 @@ def test_copies_of_one_document_cost_one_comparison_each(mode):
 def page_with_strays(num_docs=600, size=116):
     """A page, copies with one of its shingles in 20 replaced, and one stray in ten that keeps three fifths of it.
 
-    At a threshold of one half, no stray is similar to the page or to another one, but their places in the lists alone
+    At a threshold of one half, no stray is similar to the page or to another one, but their places
+    in the lists alone
     do not show it: only that every copy has the page as a far better match.
     """
     rng = np.random.default_rng(5)
@@ -490,7 +580,11 @@ def page_with_strays(num_docs=600, size=116):
     for doc in range(1, num_docs):
         num_edits = size * 2 // 5 if doc % 10 == 0 else size // 20
         replaced = set(rng.choice(size, num_edits, replace=False).tolist())
-        sets.append(frozenset(next(hashes) if at in replaced else shingle for at, shingle in enumerate(page)))
+        sets.append(
+            frozenset(
+                next(hashes) if at in replaced else shingle for at, shingle in enumerate(page)
+            )
+        )
     return case_of(sets, threshold=0.5)
 
 

@@ -11,20 +11,26 @@ from support.plain_kernels import plain
 
 PLAIN = plain(weighted)
 SETS = st.lists(
-    st.dictionaries(st.sampled_from([3, 7]) | st.integers(1, 2**64 - 1), st.floats(1e-300, 1e300), max_size=5),
+    st.dictionaries(
+        st.sampled_from([3, 7]) | st.integers(1, 2**64 - 1), st.floats(1e-300, 1e300), max_size=5
+    ),
     min_size=1,
     max_size=4,
 )
 
 
 def sampled(module, sets, num_perm=16):
-    drawn = sorted((key, doc, weight) for doc, items in enumerate(sets) for key, weight in items.items())
+    drawn = sorted(
+        (key, doc, weight) for doc, items in enumerate(sets) for key, weight in items.items()
+    )
     hashes = np.array([key for key, _, _ in drawn], np.uint64)
     owners = np.array([doc for _, doc, _ in drawn], np.int64)
     log_weights = np.log(np.array([weight for _, _, weight in drawn], np.float64))
     signatures = np.full((len(sets), num_perm), weighted.NO_ITEMS)
     with np.errstate(over="ignore"):
-        module.sample_weighted(hashes, log_weights, owners, np.full(signatures.shape, np.inf), signatures)
+        module.sample_weighted(
+            hashes, log_weights, owners, np.full(signatures.shape, np.inf), signatures
+        )
     return signatures
 
 

@@ -59,7 +59,9 @@ def test_sets_are_those_of_the_oracle_without_the_ignored_ones(unit, multiset, h
     settings = {"unit": unit, "size": 3}
     texts = [*TEXTS, HEADER, "", f"{HEADER} {HEADER} of the of the of the"]
     gone = oracles.shingles(HEADER, **settings)
-    sets = text_sets(pa.array(texts, pa.large_string()), Config(ignore=header, multiset=multiset, **settings))
+    sets = text_sets(
+        pa.array(texts, pa.large_string()), Config(ignore=header, multiset=multiset, **settings)
+    )
     sizes = np.diff(sets.ends).tolist()
     expected = [oracles.shingles(text, multiset=multiset, **settings) for text in texts]
     if multiset:
@@ -80,7 +82,9 @@ def test_documents_that_share_only_ignored_shingles_are_not_a_pair(method, heade
 
 
 def test_compare_and_neighbours_honour_ignore(header):
-    plain_answer, answer = (neardup.compare(*TEXTS[:2], size=2, **given) for given in ({}, {"ignore": header}))
+    plain_answer, answer = (
+        neardup.compare(*TEXTS[:2], size=2, **given) for given in ({}, {"ignore": header})
+    )
     assert plain_answer.jaccard > 0.3
     assert answer.jaccard < 0.05
     assert neardup.neighbours(TEXTS[:2], size=2, threshold=0.3, ignore=[header]).num_rows == 0
@@ -89,25 +93,36 @@ def test_compare_and_neighbours_honour_ignore(header):
 EMPTIED = "2 documents have only ignored shingles, so they match nothing"
 
 
-@pytest.mark.parametrize("settings", [{"method": "lsh"}, {"method": "exact"}, {}, {"measure": "containment"}])
+@pytest.mark.parametrize(
+    "settings", [{"method": "lsh"}, {"method": "exact"}, {}, {"measure": "containment"}]
+)
 def test_documents_of_ignored_shingles_only_are_similar_to_nothing_and_counted(settings, header):
     with pytest.warns(UserWarning, match=EMPTIED):
-        report = neardup.find_pairs([HEADER, HEADER, TEXTS[0], "", "..."], ignore=header, **settings)
+        report = neardup.find_pairs(
+            [HEADER, HEADER, TEXTS[0], "", "..."], ignore=header, **settings
+        )
     assert (report.num_pairs, EMPTIED in report.warnings) == (0, True)
 
 
 @pytest.mark.usefixtures("header")
 def test_emptied_documents_are_counted_on_files_but_not_those_of_against(run, tmp_path):
     for name, texts in {"rows": [HEADER, TEXTS[0], HEADER, ""], "old": [HEADER, TEXTS[1]]}.items():
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    for out, more in {"out": [], "clean": ["--against", "old.jsonl", "--measure", "containment"]}.items():
+        (tmp_path / f"{name}.jsonl").write_text(
+            "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        )
+    for out, more in {
+        "out": [],
+        "clean": ["--against", "old.jsonl", "--measure", "containment"],
+    }.items():
         done = run("dedup", "rows.jsonl", "-o", out, "--ignore", "header.txt", *more)
         assert (done.code, f"{EMPTIED}\n" in done.stderr) == (0, True), done.stderr
         assert EMPTIED in json.loads((tmp_path / out / "report.json").read_text())["warnings"]
 
 
 def test_one_emptied_document_is_counted_and_matches_empty_ones_if_they_collapse(header):
-    with pytest.warns(UserWarning, match="1 document has only ignored shingles, so it matches nothing except"):
+    with pytest.warns(
+        UserWarning, match="1 document has only ignored shingles, so it matches nothing except"
+    ):
         report = neardup.deduplicate([HEADER, "", TEXTS[0]], ignore=header, collapse_empty=True)
     assert report.num_removed == 1
 
@@ -121,9 +136,14 @@ def test_items_can_be_ignored(tmp_path):
     baskets = [["bag", "bottle", "tea"], ["bag", "bottle", "milk"]]
     settings = {"threshold": 0.4}
     assert neardup.find_pairs(items=baskets, **settings).num_pairs == 1
-    assert neardup.find_pairs(items=baskets, ignore=tmp_path / "common.jsonl", **settings).num_pairs == 0
+    assert (
+        neardup.find_pairs(items=baskets, ignore=tmp_path / "common.jsonl", **settings).num_pairs
+        == 0
+    )
     (tmp_path / "common.txt").write_text("bag bottle")
-    with pytest.raises(ConfigError, match=r"common\.txt, which is plain text, but items are compared"):
+    with pytest.raises(
+        ConfigError, match=r"common\.txt, which is plain text, but items are compared"
+    ):
         neardup.find_pairs(items=baskets, ignore=tmp_path / "common.txt", **settings)
 
 

@@ -1,7 +1,7 @@
 """From text to set to signature: frozen in a golden file, and independent of the memory layout.
 
-`golden_signatures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMATS of
-measures/jaccard.py, say so in the CHANGELOG, then write it again:
+`golden_signatures.json` freezes what signatures contain. Changing it is a decision: raise the
+number in FORMATS of measures/jaccard.py, say so in the CHANGELOG, then write it again:
 
     PYTHONPATH=src:tests:tests/measures python -c "import test_jaccard; test_jaccard.regenerate()"
 """
@@ -40,7 +40,9 @@ TEXTS = {
     "decomposed": unicodedata.normalize("NFD", "Café naïve ÅNGSTRÖM 한국어 が Ёлка"),
     "scripts": "العربية हिन्दी क्षत्रिय ภาษาไทย ລາວ ខ្មែរ မြန်မာ 東京タワー ひらがな 中文分词 한국어 Ⅷ x²",
     "long words": f"{'donaudampfschifffahrt' * 4} {'x' * 16} {'x' * 17} {'é' * 40} end of the long words",
-    "long": " ".join(f"line {number} of the long document, number {number * number}." for number in range(200)),
+    "long": " ".join(
+        f"line {number} of the long document, number {number * number}." for number in range(200)
+    ),
 }
 # Sets: every item is terminated by U+001F.
 ITEM_TEXTS = {
@@ -77,12 +79,16 @@ FROZEN_TEXTS = {
 }
 FROZEN = [(config, name) for config, texts in FROZEN_TEXTS.items() for name in texts]
 EVERY_FROZEN = pytest.mark.parametrize(
-    ("config", "name"), FROZEN, ids=[f"{jaccard.signature_format(config)}, {name}" for config, name in FROZEN]
+    ("config", "name"),
+    FROZEN,
+    ids=[f"{jaccard.signature_format(config)}, {name}" for config, name in FROZEN],
 )
 
 
 def sha256(array):
-    return hashlib.sha256(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()).hexdigest()
+    return hashlib.sha256(
+        np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    ).hexdigest()
 
 
 def frozen_set(text, config):
@@ -109,7 +115,9 @@ def regenerate():
         }
     lines = [
         f"{json.dumps(name)}: {{\n"
-        + ",\n".join(f"  {json.dumps(text)}: {json.dumps(values)}" for text, values in of_format.items())
+        + ",\n".join(
+            f"  {json.dumps(text)}: {json.dumps(values)}" for text, values in of_format.items()
+        )
         + "\n}"
         for name, of_format in frozen.items()
     ]
@@ -123,7 +131,10 @@ def golden():
 
 @EVERY_FROZEN
 def test_shingle_hashes_match_the_golden_file(golden, config, name):
-    assert frozen_set(FROZEN_TEXTS[config][name], config) == golden[jaccard.signature_format(config)][name]["shingles"]
+    assert (
+        frozen_set(FROZEN_TEXTS[config][name], config)
+        == golden[jaccard.signature_format(config)][name]["shingles"]
+    )
 
 
 @EVERY_FROZEN
@@ -148,8 +159,14 @@ def test_the_golden_file_has_no_other_entries(golden):
         ({"sketch": "minhash"}, "minhash-2 word-5 perm-128 seed-1 unicode-14.0"),
         ({"unit": "char", "size": 9, "num_perm": 16}, "fast-2 char-9 perm-16 seed-1 unicode-14.0"),
         ({"seed": 7, "multiset": True}, "fast-2 word-5 perm-128 seed-7 unicode-14.0 multiset"),
-        ({"fold_numbers": True, "html": True}, "fast-2 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main"),
-        ({"html": True, "html_content": "all"}, "fast-2 word-5 perm-128 seed-1 unicode-14.0 html-all"),
+        (
+            {"fold_numbers": True, "html": True},
+            "fast-2 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main",
+        ),
+        (
+            {"html": True, "html_content": "all"},
+            "fast-2 word-5 perm-128 seed-1 unicode-14.0 html-all",
+        ),
         ({"items_column": "products", "size": 9}, "fast-2 items perm-128 seed-1 unicode-14.0"),
     ],
 )
@@ -157,7 +174,9 @@ def test_the_format_includes_every_setting_that_changes_signatures(settings, nam
     assert jaccard.signature_format(Config(**settings)) == name
 
 
-@pytest.mark.parametrize("settings", [{"threshold": 0.5}, {"recall": 0.9}, {"bands": 4, "rows": 4}, {"keep": "last"}])
+@pytest.mark.parametrize(
+    "settings", [{"threshold": 0.5}, {"recall": 0.9}, {"bands": 4, "rows": 4}, {"keep": "last"}]
+)
 def test_the_format_ignores_settings_that_do_not_change_signatures(settings):
     assert jaccard.signature_format(Config(**settings)) == jaccard.signature_format(Config())
 
@@ -185,7 +204,9 @@ def everything_of(texts, config):
     sets = jaccard.text_sets(texts, config)
     sketched = jaccard.sketch(texts, PLAN, config)
     return {
-        "shingles": [sets.shingles[start:end].tolist() for start, end in itertools.pairwise(sets.ends)],
+        "shingles": [
+            sets.shingles[start:end].tolist() for start, end in itertools.pairwise(sets.ends)
+        ],
         "signatures": jaccard.text_signatures(texts, config).tolist(),
         "signatures of sets": jaccard.set_signatures(sets, config).tolist(),
         "sizes": sketched.sizes.tolist(),
@@ -207,13 +228,17 @@ def test_sets_in_memory_equal_those_of_the_texts(monkeypatch, settings, cache_by
     texts = pa.array(MANY)
     sketched = jaccard.sketch(texts, PLAN, config, hold=hold)
     views = pa.LargeListViewArray.from_arrays(
-        pa.array(sketched.held_at), pa.array(sketched.sizes), pa.array(np.concatenate(held).view(np.int64))
+        pa.array(sketched.held_at),
+        pa.array(sketched.sizes),
+        pa.array(np.concatenate(held).view(np.int64)),
     )
     expected = jaccard.text_sets(texts, config)
     for sets in (jaccard.items(views, config), jaccard.items(texts, config)):
         assert sets.ends.tolist() == expected.ends.tolist()
         for start, stop in itertools.pairwise(sets.ends):
-            assert sorted(sets.shingles[start:stop].tolist()) == expected.shingles[start:stop].tolist()
+            assert (
+                sorted(sets.shingles[start:stop].tolist()) == expected.shingles[start:stop].tolist()
+            )
 
 
 @VARIANTS
@@ -237,7 +262,9 @@ def test_a_text_gives_the_same_result_alone_and_among_others(settings):
 
 
 @pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
-@pytest.mark.parametrize(("start", "length"), [(0, 313), (1, 312), (5, 20), (12, 1), (40, 0), (313, 0)])
+@pytest.mark.parametrize(
+    ("start", "length"), [(0, 313), (1, 312), (5, 20), (12, 1), (40, 0), (313, 0)]
+)
 def test_a_slice_gives_the_same_result_as_a_copy(text_type, start, length):
     sliced = pa.array(MANY, text_type).slice(start, length)
     copied = pa.array(MANY[start : start + length], pa.string())
@@ -285,13 +312,24 @@ def test_digests_are_equal_if_and_only_if_sets_are(settings):
     everything = everything_of(pa.array(MANY * 2), Config(**settings))
     sets, digests = map(tuple, everything["shingles"]), map(tuple, everything["digests"])
     named = set(zip(sets, digests, strict=True))
-    assert len(named) == len({members for members, _ in named}) == len({digest for _, digest in named})
+    assert (
+        len(named) == len({members for members, _ in named}) == len({digest for _, digest in named})
+    )
 
 
 @VARIANTS
 @pytest.mark.parametrize("form", ["NFD", "NFC"])
 def test_text_in_another_normal_form_is_the_same_text_but_not_the_same_item(settings, form):
-    texts = [*TEXTS.values(), "e\u0323\u0301 é\u0323", "ạ\u0308", "각", "がぎ", "क़", "\u212b \u2126", "ṩ"]
+    texts = [
+        *TEXTS.values(),
+        "e\u0323\u0301 é\u0323",
+        "ạ\u0308",
+        "각",
+        "がぎ",
+        "क़",
+        "\u212b \u2126",
+        "ṩ",
+    ]
     again = [unicodedata.normalize(form, text) for text in texts]
     config = Config(**settings)
     is_same = everything_of(pa.array(again), config) == everything_of(pa.array(texts), config)
@@ -301,7 +339,9 @@ def test_text_in_another_normal_form_is_the_same_text_but_not_the_same_item(sett
 def test_a_normalised_text_is_unaffected_by_an_unnormalised_neighbour():
     """A run of documents is hashed again as soon as one of them had to be normalised."""
     texts = ["plain words here", "cafe\u0301 au lait", "東京 and more", ""]
-    expected = [jaccard.text_sets(pa.array([text]), Config(size=1)).shingles.tolist() for text in texts]
+    expected = [
+        jaccard.text_sets(pa.array([text]), Config(size=1)).shingles.tolist() for text in texts
+    ]
     assert everything_of(pa.array(texts), Config(size=1))["shingles"] == expected
 
 
@@ -314,11 +354,18 @@ def test_multiset_counts_repetitions():
 def test_multipliers_are_odd_and_coefficients_are_distinct():
     multipliers, addends = jaccard._coefficients()
     assert (multipliers % 2 == 1).all()
-    assert len(set(zip(multipliers.tolist(), addends.tolist(), strict=True))) == len(set(multipliers.tolist())) == 1024
+    assert (
+        len(set(zip(multipliers.tolist(), addends.tolist(), strict=True)))
+        == len(set(multipliers.tolist()))
+        == 1024
+    )
 
 
 def test_a_shorter_minhash_signature_is_a_prefix_of_a_longer_one():
-    few, more = (jaccard.text_signatures(pa.array(MANY), Config(sketch="minhash", num_perm=k)) for k in (16, 1024))
+    few, more = (
+        jaccard.text_signatures(pa.array(MANY), Config(sketch="minhash", num_perm=k))
+        for k in (16, 1024)
+    )
     assert np.array_equal(few, more[:, :16])
 
 
@@ -326,7 +373,14 @@ def test_a_shorter_minhash_signature_is_a_prefix_of_a_longer_one():
 
 
 def test_items_are_the_set_of_strings_between_the_terminators():
-    baskets = [["bread", "milk"], [], ["milk", "bread", "milk"], ["Bread", "milk"], ["bread milk"], [""]]
+    baskets = [
+        ["bread", "milk"],
+        [],
+        ["milk", "bread", "milk"],
+        ["Bread", "milk"],
+        ["bread milk"],
+        [""],
+    ]
     texts = pa.array(["".join(f"{item}\x1f" for item in basket) for basket in baskets])
     shingles = everything_of(texts, Config(items_column="items"))["shingles"]
     assert list(map(len, shingles)) == [len(set(basket)) for basket in baskets]
@@ -373,7 +427,10 @@ def test_collected_sets_match_the_texts_and_are_salted_by_group():
     for config in (Config(), Config(unit="char", size=3), Config(size=2, multiset=True)):
         expected = jaccard.text_sets(texts, config)
         sketched = jaccard.sketch(texts, PLAN, config, groups)
-        alone, salted = jaccard.collect_texts(texts, config), jaccard.collect_texts(texts, config, groups)
+        alone, salted = (
+            jaccard.collect_texts(texts, config),
+            jaccard.collect_texts(texts, config, groups),
+        )
         assert np.array_equal(alone.sets.ends, expected.ends)
         assert np.array_equal(salted.sizes, sketched.sizes)
         assert np.array_equal(salted.digests, sketched.digests)

@@ -1,7 +1,8 @@
 """Every measure: frozen signatures, equal digests only for equal items, the same bytes for any batch and group.
 
-`golden_measures.json` freezes what signatures contain. Changing it is a decision: raise the number in FORMAT of the
-measure, or in DIGEST_FORMAT for digests, say so in the CHANGELOG, then write it again:
+`golden_measures.json` freezes what signatures contain. Changing it is a decision: raise the number
+in FORMAT of the measure, or in DIGEST_FORMAT for digests, say so in the CHANGELOG, then write it
+again:
 
     PYTHONPATH=src:tests:tests/measures python -c "import test_measures; test_measures.regenerate()"
 """
@@ -30,7 +31,9 @@ from neardup.theory.plan import plan_for
 GOLDEN = pathlib.Path(__file__).parent / "golden_measures.json"
 NUMBERS = [((17 * row + 29 * at) % 23 - 11) / 7 for row in range(12) for at in range(9)]
 VECTORS = np.array(NUMBERS).reshape(12, 9)
-BASKETS = [{f"item {(row * at) % 31}": 0.25 + at / 3 for at in range(1, 2 + row)} for row in range(12)]
+BASKETS = [
+    {f"item {(row * at) % 31}": 0.25 + at / 3 for at in range(1, 2 + row)} for row in range(12)
+]
 BASKETS[3] = {}
 SOURCES = {
     "jaccard": [" ".join(basket) for basket in BASKETS],
@@ -60,7 +63,9 @@ def contents_of(source, config):
 
 
 def sha256(array):
-    return hashlib.sha256(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()).hexdigest()
+    return hashlib.sha256(
+        np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    ).hexdigest()
 
 
 def frozen(settings):
@@ -80,7 +85,9 @@ def frozen(settings):
 
 
 def regenerate():
-    values = ",\n".join(f"{json.dumps(str(settings))}: {json.dumps(frozen(settings))}" for settings in SETTINGS)
+    values = ",\n".join(
+        f"{json.dumps(str(settings))}: {json.dumps(frozen(settings))}" for settings in SETTINGS
+    )
     GOLDEN.write_text(f"{{\n{values}\n}}\n", encoding="utf-8")
 
 
@@ -104,7 +111,9 @@ def test_both_passes_compute_the_same_keys(measure):
     plan, chosen = plan_for(config), measure_of(config)
     groups = np.arange(len(contents)) % 3
     slots = chosen.sign(chosen.items(contents, config), plan, config)[1]
-    assert (chosen.sketch(contents, plan, config, groups).keys == band_keys(slots, plan, groups)).all()
+    assert (
+        chosen.sketch(contents, plan, config, groups).keys == band_keys(slots, plan, groups)
+    ).all()
 
 
 @EVERY_MEASURE
@@ -114,10 +123,14 @@ def test_splitting_a_batch_anywhere_gives_the_same_bytes(measure):
     whole = chosen.sketch(contents, plan, config)
     for cuts in ([0, 1, 12], [0, 5, 6, 12], list(range(13))):
         parts = [
-            chosen.sketch(contents.slice(start, stop - start), plan, config) for start, stop in itertools.pairwise(cuts)
+            chosen.sketch(contents.slice(start, stop - start), plan, config)
+            for start, stop in itertools.pairwise(cuts)
         ]
         for name in whole._fields:
-            assert np.concatenate([getattr(part, name) for part in parts]).tobytes() == getattr(whole, name).tobytes()
+            assert (
+                np.concatenate([getattr(part, name) for part in parts]).tobytes()
+                == getattr(whole, name).tobytes()
+            )
 
 
 @EVERY_MEASURE
@@ -135,7 +148,9 @@ def test_items_of_joined_contents_equal_the_joined_items(measure):
 def test_different_groups_share_neither_keys_nor_digests(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     plan, chosen = plan_for(config), measure_of(config)
-    alone, grouped = (chosen.sketch(contents, plan, config, np.full(len(contents), group)) for group in (0, 9))
+    alone, grouped = (
+        chosen.sketch(contents, plan, config, np.full(len(contents), group)) for group in (0, 9)
+    )
     assert (alone.keys == chosen.sketch(contents, plan, config).keys).all()
     assert (alone.keys != grouped.keys).all()
     assert (alone.digests != grouped.digests).all()
@@ -146,7 +161,8 @@ def test_another_seed_gives_different_signatures(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
     plan = plan_for(config)
     one, two = (
-        measure_of(config).sketch(contents, plan, Config.of(config, seed=seed)).keys[[0, 1, 5]] for seed in (1, 2)
+        measure_of(config).sketch(contents, plan, Config.of(config, seed=seed)).keys[[0, 1, 5]]
+        for seed in (1, 2)
     )
     assert (one != two).mean() > 0.9
 
@@ -163,7 +179,9 @@ def test_negative_zero_equals_zero_and_every_other_bit_changes_the_digest(measur
 def test_packed_and_unpacked_bits_give_the_same_result():
     bits = SOURCES["hamming"][:, :8]
     plain_contents, config = contents_of(bits, Config(measure="hamming"))
-    packed_contents, packed = contents_of(np.packbits(bits, axis=1), Config(measure="hamming", packed=True))
+    packed_contents, packed = contents_of(
+        np.packbits(bits, axis=1), Config(measure="hamming", packed=True)
+    )
     assert config.dimension == packed.dimension == 8
     assert plain_contents.to_pylist() == packed_contents.to_pylist()
 
@@ -184,7 +202,9 @@ def test_a_sampled_bit_is_the_bit_at_its_position(num_bits):
 def test_the_cosine_of_huge_and_tiny_vectors_depends_only_on_direction():
     directions = np.array([[3.0, 4.0, 0.0], [4.0, 3.0, 0.0], [0.0, 1.0, 1.0]])
     scales = np.array([1.0, 1e300, 1e-300])[:, None]
-    contents, config = contents_of(np.concatenate([directions, directions * scales]), Config(measure="cosine"))
+    contents, config = contents_of(
+        np.concatenate([directions, directions * scales]), Config(measure="cosine")
+    )
     items = measure_of(config).items(contents, config)
     left, right = np.array([0, 0, 1, 3, 4]), np.array([1, 4, 4, 5, 5])
     values = np.empty(5)
@@ -210,7 +230,8 @@ def test_directions_are_normal_and_a_shorter_signature_is_a_prefix_of_a_longer_o
     lines = gaussian_lines(1, 256, 1024)
     assert abs(lines.mean()) < 5 / 512
     assert abs((lines.astype(np.float64) ** 2).mean() - 1) < 5 * 2**0.5 / 512
-    # Four standard errors of the share of a normal distribution within 1 and within 2 standard deviations.
+    # Four standard errors of the share of a normal distribution within 1 and within 2 standard
+    # deviations.
     for bound, share in ((1, 0.682689), (2, 0.954500)):
         assert abs((np.abs(lines) < bound).mean() - share) < 4 * (share * (1 - share)) ** 0.5 / 512
     assert (gaussian_lines(1, 256, 32) == lines[:, :32]).all()

@@ -1,6 +1,7 @@
 """Reference documents and their copies: every pair with an input document is listed, and no other result changes.
 
-Few words make many copies, so that classes hold both reference and input documents, beside near-copies of either kind.
+Few words make many copies, so that classes hold both reference and input documents, beside
+near-copies of either kind.
 """
 
 from __future__ import annotations
@@ -45,20 +46,35 @@ def run(documents, num_ahead, **chosen):
     """Run the stages on (text, group, priority) with an engine that has no workspace."""
     config = Config(size=1, against="old", **chosen)
     texts, groups, priorities = map(list, zip(*documents, strict=True))
-    columns = [list(range(len(texts))), texts, [schema.AHEAD] * num_ahead + priorities[num_ahead:], groups]
+    columns = [
+        list(range(len(texts))),
+        texts,
+        [schema.AHEAD] * num_ahead + priorities[num_ahead:],
+        groups,
+    ]
     source = Ahead(pa.table(columns, schema=schema.DOCUMENTS), num_ahead)
     outcome = pipeline.run(source, plan_for(config), config, LocalEngine(1), Watch())
-    removed = {row["row"]: (row["kept_row"], row["similarity"]) for row in outcome.selection.to_pylist()}
+    removed = {
+        row["row"]: (row["kept_row"], row["similarity"]) for row in outcome.selection.to_pylist()
+    }
     pairs = [tuple(row.values()) for batch in outcome.row_pairs or () for row in batch.to_pylist()]
     return removed, pairs, outcome.exact_duplicates
 
 
-def truth(documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False, only_against=False):
+def truth(
+    documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False, only_against=False
+):
     """The expected result in plain Python: removed, pairs, and input documents that are a copy of a better one."""
     sets = [oracles.shingles(text, size=1) for text, _, _ in documents]
     groups = [group for _, group, _ in documents]
-    pairs = oracles.shares_group(oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty), groups)
-    pairs = oracles.across(pairs, num_ahead) if only_against else oracles.without_ahead(pairs, range(num_ahead))
+    pairs = oracles.shares_group(
+        oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty), groups
+    )
+    pairs = (
+        oracles.across(pairs, num_ahead)
+        if only_against
+        else oracles.without_ahead(pairs, range(num_ahead))
+    )
     own = sorted(range(num_ahead, len(documents)), key=lambda row: (documents[row][2], row))
     removed = oracles.select(cluster, [*range(num_ahead), *own], pairs, sets)
     removed = {row: match for row, match in removed.items() if row >= num_ahead}
@@ -67,7 +83,9 @@ def truth(documents, num_ahead, *, threshold, cluster="leader", collapse_empty=F
 
 
 DOCUMENT = st.tuples(
-    st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), st.sampled_from([0, 0, 0, -5]), st.integers(0, 2)
+    st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join),
+    st.sampled_from([0, 0, 0, -5]),
+    st.integers(0, 2),
 )
 
 
@@ -85,7 +103,11 @@ def test_every_pair_with_an_own_document_is_listed(method):
         chosen |= rule
         num_ahead = round(share * len(documents))
         removed, pairs, num_copies = truth(documents, num_ahead, **chosen)
-        assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (removed, pairs, num_copies)
+        assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (
+            removed,
+            pairs,
+            num_copies,
+        )
         assert run(documents, num_ahead, **chosen, **METHODS[method]) == (removed, [], num_copies)
 
     check()
@@ -125,7 +147,12 @@ def truth_of(rows, **chosen):
 @pytest.mark.parametrize(
     ("chosen", "how", "method"),
     pairwise_grid(
-        ({}, {"group_column": "site"}, {"cluster": "components", "keep": "last"}, {"only_against": True}),
+        (
+            {},
+            {"group_column": "site"},
+            {"cluster": "components", "keep": "last"},
+            {"only_against": True},
+        ),
         ("held", "shelves", "blocks"),
         METHODS,
     ),
@@ -136,7 +163,11 @@ def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_pat
         corpora.shrink(monkeypatch, 50_000)
     if how == "blocks":
         plan_shelves = local.plan_shelves
-        monkeypatch.setattr(local, "plan_shelves", lambda members, size, limit: plan_shelves(members, size, 20_000))  # noqa: ARG005
+        monkeypatch.setattr(
+            local,
+            "plan_shelves",
+            lambda members, size, limit: plan_shelves(members, size, 20_000),  # noqa: ARG005
+        )
     common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2} | chosen
     report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **common)
     expected = truth_of(rows, **chosen)
@@ -152,7 +183,12 @@ def test_files_agree_in_memory_and_in_blocks(method, how, chosen, files, tmp_pat
 @ONLY_AGAINST
 def test_stored_pairs_support_a_higher_threshold(only_against, method, files, tmp_path):
     rows, (old, new) = files
-    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2, "only_against": only_against}
+    common = METHODS[method] | {
+        "against": str(old),
+        "threshold": 0.5,
+        "size": 2,
+        "only_against": only_against,
+    }
     report = corpora.deduplicate([new], tmp_path / "out", pairs=True, **common)
     expected = truth_of(rows, threshold=0.8, only_against=only_against)
     again = report.at_threshold(0.8)
@@ -160,7 +196,9 @@ def test_stored_pairs_support_a_higher_threshold(only_against, method, files, tm
     assert again.removed_against == expected.count_against(expected.removed) > 0
     assert again.removed_within == len(expected.removed) - again.removed_against
     for threshold in (0.5, 0.8):
-        listed = neardup.find_pairs(tmp_path / "out", out=tmp_path / f"{threshold}.jsonl", threshold=threshold)
+        listed = neardup.find_pairs(
+            tmp_path / "out", out=tmp_path / f"{threshold}.jsonl", threshold=threshold
+        )
         expected = truth_of(rows, threshold=threshold, only_against=only_against)
         assert corpora.pair_rows(listed.pairs, FIRSTS) == expected.pairs
 
@@ -168,7 +206,12 @@ def test_stored_pairs_support_a_higher_threshold(only_against, method, files, tm
 @EVERY_METHOD
 def test_with_only_against_input_documents_do_not_affect_each_other(method, files, tmp_path):
     rows, (old, new) = files
-    common = METHODS[method] | {"against": str(old), "threshold": 0.5, "size": 2, "only_against": True}
+    common = METHODS[method] | {
+        "against": str(old),
+        "threshold": 0.5,
+        "size": 2,
+        "only_against": True,
+    }
     removed = corpora.deduplicate([new], tmp_path / "out", **common).removed.to_pylist()
     alone = corpora.write_json_lines(tmp_path / "alone.jsonl", rows[NUM_OLD::3])
     found = corpora.deduplicate([alone], tmp_path / "third", **common).removed.to_pylist()
@@ -187,7 +230,13 @@ def test_the_number_of_pairs_is_announced_exactly(only_against, files, tmp_path,
     copies = [pair for pair, similarity in pairs.items() if similarity == 1]
     for least, announced in ((len(pairs), len(pairs)), (len(copies), len(copies))):
         monkeypatch.setattr(pipeline, "MANY_PAIRS", least)
-        common = {"method": "exact", "against": str(old), "threshold": 0.5, "size": 2, "only_against": only_against}
+        common = {
+            "method": "exact",
+            "against": str(old),
+            "threshold": 0.5,
+            "size": 2,
+            "only_against": only_against,
+        }
         report = corpora.find_pairs([new], tmp_path / f"{least}.csv", **common)
         [warning] = report.warnings
         assert f"at least {announced} pairs" in warning

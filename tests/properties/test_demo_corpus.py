@@ -28,7 +28,8 @@ REMOVED_BY_LEADERS = {
     "news/flood-wall-corrected": "news/flood-wall",
     "jobs/tram-driver-again": "jobs/tram-driver",
 }
-# The end of the chain draft ~ release ~ final is not similar to the draft; only the closure removes it.
+# The end of the chain draft ~ release ~ final is not similar to the draft; only the closure removes
+# it.
 REMOVED_BY_COMPONENTS = REMOVED_BY_LEADERS | {"press/solar-tiles-final": "press/solar-tiles-draft"}
 REMOVED = {"leader": REMOVED_BY_LEADERS, "components": REMOVED_BY_COMPONENTS}
 
@@ -51,7 +52,9 @@ def test_default_settings_remove_the_copies_of_the_demo(cluster):
     assert {row["doc_id"]: row["kept_id"] for row in removed} == REMOVED[cluster]
     for row in removed:
         assert row["similarity"] == jaccard(row["doc_id"], row["kept_id"])
-    assert report.kept.column("doc_id").to_pylist() == [doc_id for doc_id in IDS if doc_id not in REMOVED[cluster]]
+    assert report.kept.column("doc_id").to_pylist() == [
+        doc_id for doc_id in IDS if doc_id not in REMOVED[cluster]
+    ]
     assert report.exact_duplicates == 2
     assert report.documents == len(DOCUMENTS)
 
@@ -83,7 +86,9 @@ def test_demo_shows_products_that_share_boilerplate_but_are_different():
 
 
 def test_demo_shows_an_exact_copy_in_another_normal_form():
-    composed, decomposed = (TEXTS[IDS.index(name)] for name in ("fr/marche-couvert", "fr/marche-couvert-decomposed"))
+    composed, decomposed = (
+        TEXTS[IDS.index(name)] for name in ("fr/marche-couvert", "fr/marche-couvert-decomposed")
+    )
     assert composed != decomposed
     assert jaccard("fr/marche-couvert", "fr/marche-couvert-decomposed") == 1
 

@@ -26,7 +26,9 @@ def pairs_of(report):
 
 
 def removed_of(report):
-    return {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()}
+    return {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()
+    }
 
 
 def corpus_of_sets(seed, num_sets=250):
@@ -36,7 +38,11 @@ def corpus_of_sets(seed, num_sets=250):
     sets = []
     for _ in range(num_sets):
         kind = rng.random()
-        own = set(rng.choice(sets)) if sets and kind < 0.6 else set(rng.sample(frequent, rng.randrange(10)))
+        own = (
+            set(rng.choice(sets))
+            if sets and kind < 0.6
+            else set(rng.sample(frequent, rng.randrange(10)))
+        )
         if kind >= 0.6:
             own |= set(rng.sample(rare, rng.choice([0, 1, 5, 20, 60])))
         for _ in range(rng.choice([0, 1, 2, 5])):
@@ -47,7 +53,9 @@ def corpus_of_sets(seed, num_sets=250):
 
 def searched_pairs(sets, threshold):
     """What SetSimilaritySearch finds."""
-    found = SetSimilaritySearch.all_pairs(sets, similarity_func_name="jaccard", similarity_threshold=threshold)
+    found = SetSimilaritySearch.all_pairs(
+        sets, similarity_func_name="jaccard", similarity_threshold=threshold
+    )
     return {(min(one, other), max(one, other)): similarity for one, other, similarity in found}
 
 
@@ -55,7 +63,9 @@ def searched_pairs(sets, threshold):
 def test_another_exact_join_finds_the_same_pairs(threshold):
     for seed in (1, 2, 3):
         sets = [frozenset(own) for own in corpus_of_sets(seed)]
-        report = neardup.find_pairs([" ".join(own) for own in sets], size=1, threshold=threshold, method="exact")
+        report = neardup.find_pairs(
+            [" ".join(own) for own in sets], size=1, threshold=threshold, method="exact"
+        )
         assert pairs_of(report) == searched_pairs(sets, threshold)
         assert report.pairs.num_rows > 20
 
@@ -65,7 +75,9 @@ def test_another_exact_join_finds_the_same_pairs(threshold):
 def test_colliding_and_saturated_counts_lose_no_pair(num_places, cluster, monkeypatch):
     monkeypatch.setattr(prefix, "MIN_PLACES", 2)
     monkeypatch.setattr(prefix, "MAX_PLACES", num_places)
-    sets = [frozenset(own) for own in corpus_of_sets(4, 300)]  # 2 counters with more than 255 shingles each
+    sets = [
+        frozenset(own) for own in corpus_of_sets(4, 300)
+    ]  # 2 counters with more than 255 shingles each
     texts = [" ".join(own) for own in sets]
     for threshold in (0.5, 0.8, 0.95):
         found = oracles.true_pairs(sets, threshold)
@@ -88,7 +100,9 @@ def test_sets_with_many_tied_counts_agree_with_the_oracle(sets, threshold, num_p
         run = {"size": 1, "threshold": threshold, "method": "exact"}
         found = oracles.true_pairs(list(map(frozenset, sets)), threshold)
         assert pairs_of(neardup.find_pairs(texts, **run)) == found
-        assert removed_of(neardup.deduplicate(texts, **run)) == oracles.leaders(range(len(texts)), found)
+        assert removed_of(neardup.deduplicate(texts, **run)) == oracles.leaders(
+            range(len(texts)), found
+        )
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
@@ -129,7 +143,9 @@ def test_only_documents_of_one_group_are_compared():
     sets = [frozenset(own) for own in corpus_of_sets(7)]
     rng = np.random.default_rng(7)
     sites = rng.integers(0, 3, len(sets)).tolist()
-    table = pa.table({"text": [" ".join(own) for own in sets], "site": [f"site{number}" for number in sites]})
+    table = pa.table(
+        {"text": [" ".join(own) for own in sets], "site": [f"site{number}" for number in sites]}
+    )
     report = neardup.find_pairs(table, group_column="site", size=1, threshold=0.6, method="exact")
     found = oracles.shares_group(oracles.true_pairs(sets, 0.6), sites)
     assert pairs_of(report) == found
@@ -139,7 +155,9 @@ def test_only_documents_of_one_group_are_compared():
 def test_the_kept_documents_are_the_first_maximal_independent_set_of_all_true_pairs():
     for seed, threshold in itertools.product((8, 9), (0.5, 0.8)):
         sets = [frozenset(own) for own in corpus_of_sets(seed)]
-        report = neardup.deduplicate([" ".join(own) for own in sets], size=1, threshold=threshold, method="exact")
+        report = neardup.deduplicate(
+            [" ".join(own) for own in sets], size=1, threshold=threshold, method="exact"
+        )
         kept = []
         for row, own in enumerate(sets):
             if all(oracles.jaccard(own, sets[other]) < threshold for other in kept):
@@ -164,7 +182,8 @@ def test_a_large_cluster_needs_far_fewer_comparisons_than_all_pairs(family):
 def test_every_pair_that_lsh_finds_is_found_and_the_report_says_so():
     texts = oracles.random_corpus(21, 120)
     by_lsh, by_join = (
-        neardup.find_pairs(texts, size=2, threshold=0.5, num_perm=256, method=method) for method in ("lsh", "exact")
+        neardup.find_pairs(texts, size=2, threshold=0.5, num_perm=256, method=method)
+        for method in ("lsh", "exact")
     )
     assert pairs_of(by_lsh).items() <= pairs_of(by_join).items()
     assert by_join.plan.as_dict()["recall_at_threshold"] == 1.0
@@ -174,7 +193,9 @@ def test_every_pair_that_lsh_finds_is_found_and_the_report_says_so():
 
 def test_a_stored_run_supports_a_higher_threshold():
     sets = [frozenset(own) for own in corpus_of_sets(12)]
-    report = neardup.find_pairs([" ".join(own) for own in sets], size=1, threshold=0.5, method="exact")
+    report = neardup.find_pairs(
+        [" ".join(own) for own in sets], size=1, threshold=0.5, method="exact"
+    )
     again = report.at_threshold(0.8)
     found = oracles.true_pairs(sets, 0.8)
     assert pairs_of(again) == found

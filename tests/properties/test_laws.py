@@ -19,7 +19,9 @@ from support.grids import pairwise_grid
 TABLES = ("pairs", "removed", "kept", "clusters", "rejected")
 CLUSTERS = ("leader", "components")
 FIXED_BANDS = {"num_perm": 128, "bands": 32, "rows": 4, "signature_filter": False}
-PLANS = pytest.mark.parametrize("plan", [{}, FIXED_BANDS, {"sketch": "minhash"}], ids=["default", "fixed", "minhash"])
+PLANS = pytest.mark.parametrize(
+    "plan", [{}, FIXED_BANDS, {"sketch": "minhash"}], ids=["default", "fixed", "minhash"]
+)
 
 
 @functools.cache
@@ -39,15 +41,22 @@ def tables_of(report):
 
 
 def pairs_of(report):
-    return {frozenset((row["doc_a"], row["doc_b"])): row["similarity"] for row in report.pairs.to_pylist()}
+    return {
+        frozenset((row["doc_a"], row["doc_b"])): row["similarity"]
+        for row in report.pairs.to_pylist()
+    }
 
 
 def removed_of(report):
-    return {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()}
+    return {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()
+    }
 
 
 def kept_ids(report):
-    return [row["doc_id"] for row in report.clusters.to_pylist() if row["doc_id"] == row["cluster_id"]]
+    return [
+        row["doc_id"] for row in report.clusters.to_pylist() if row["doc_id"] == row["cluster_id"]
+    ]
 
 
 def chunked(table, seed, text_type):
@@ -64,7 +73,9 @@ def chunked(table, seed, text_type):
 def test_result_does_not_depend_on_threads(plan):
     for cluster in CLUSTERS:
         runs = [
-            tables_of(neardup.find_pairs(corpus(21), cluster=cluster, size=3, threads=threads, **plan))
+            tables_of(
+                neardup.find_pairs(corpus(21), cluster=cluster, size=3, threads=threads, **plan)
+            )
             for threads in (1, 2, 3)
         ]
         assert runs[0] == runs[1] == runs[2]
@@ -73,7 +84,10 @@ def test_result_does_not_depend_on_threads(plan):
 @pytest.mark.parametrize(("num_bytes", "threads"), [(1, 2), (300, 1), (300, 3), (5000, 2)])
 def test_results_do_not_depend_on_batches(num_bytes, threads, monkeypatch):
     run_settings = {"threshold": 0.5, "size": 2, "keep": "longest"}
-    expected = [tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings)) for cluster in CLUSTERS]
+    expected = [
+        tables_of(neardup.find_pairs(corpus(20), cluster=cluster, **run_settings))
+        for cluster in CLUSTERS
+    ]
     cut(monkeypatch, batch_bytes=num_bytes, batch_rows=7, cache_bytes=num_bytes // 2)
     assert expected == [
         tables_of(neardup.find_pairs(corpus(20), cluster=cluster, threads=threads, **run_settings))
@@ -94,7 +108,9 @@ def test_result_does_not_depend_on_chunks_and_slices_of_the_input(text_type):
         for seed in range(4):
             pieces = chunked(table, seed, text_type)
             assert pieces.column("text").num_chunks > 1
-            assert tables_of(neardup.find_pairs(pieces, keep=keep, threshold=0.5, size=2)) == expected
+            assert (
+                tables_of(neardup.find_pairs(pieces, keep=keep, threshold=0.5, size=2)) == expected
+            )
 
 
 def test_a_slice_is_read_from_where_it_begins():
@@ -102,7 +118,9 @@ def test_a_slice_is_read_from_where_it_begins():
     part = table.slice(31, 50)
     copied = pa.Table.from_pylist(part.to_pylist(), schema=part.schema)
     run_settings = {"threshold": 0.5, "size": 2}
-    assert tables_of(neardup.find_pairs(part, **run_settings)) == tables_of(neardup.find_pairs(copied, **run_settings))
+    assert tables_of(neardup.find_pairs(part, **run_settings)) == tables_of(
+        neardup.find_pairs(copied, **run_settings)
+    )
 
 
 def test_list_dict_and_table_give_the_same_answer():
@@ -133,10 +151,14 @@ def test_pairs_do_not_depend_on_the_input_order(plan):
     assert expected
     for seed in range(3):
         names = random.Random(seed).sample(list(documents), k=len(documents))
-        permuted = neardup.find_pairs({name: documents[name] for name in names}, threshold=0.5, size=2, **plan)
+        permuted = neardup.find_pairs(
+            {name: documents[name] for name in names}, threshold=0.5, size=2, **plan
+        )
         assert pairs_of(permuted) == expected
         position = {name: at for at, name in enumerate(names)}
-        listed = [(position[row["doc_a"]], position[row["doc_b"]]) for row in permuted.pairs.to_pylist()]
+        listed = [
+            (position[row["doc_a"]], position[row["doc_b"]]) for row in permuted.pairs.to_pylist()
+        ]
         assert all(a < b for a, b in listed)
         assert listed == sorted(listed)
 
@@ -162,7 +184,9 @@ def test_a_pair_depends_on_its_two_documents_only(plan):
         assert pairs_of(neardup.find_pairs(part, threshold=0.5, size=2, **plan)) == expected
 
 
-WORD_LISTS = st.lists(st.sampled_from([f"w{number}" for number in range(400)]), min_size=1, max_size=300)
+WORD_LISTS = st.lists(
+    st.sampled_from([f"w{number}" for number in range(400)]), min_size=1, max_size=300
+)
 
 
 @pytest.mark.parametrize("sketch", ["fast", "minhash"])
@@ -182,7 +206,11 @@ def test_signature_depends_on_the_shingle_set_only(sketch):
     rng = random.Random(29)
     for num_words in (1, 2, 5, 40, 700):
         words = [f"w{number}" for number in range(num_words)]
-        texts = [" ".join(words), "  ".join(reversed(words)), ", ".join(words + rng.choices(words, k=50)).upper()]
+        texts = [
+            " ".join(words),
+            "  ".join(reversed(words)),
+            ", ".join(words + rng.choices(words, k=50)).upper(),
+        ]
         signatures = neardup.signatures(texts, size=1, sketch=sketch)
         assert signatures.dtype == np.uint32
         assert signatures.shape == (3, 128)
@@ -194,7 +222,9 @@ def test_signature_depends_on_the_shingle_set_only(sketch):
 def test_pairs_shrink_as_the_threshold_grows(sketch, unit):
     found = None
     for threshold in (0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0):
-        report = neardup.find_pairs(corpus(30), threshold=threshold, unit=unit, size=3, sketch=sketch, **FIXED_BANDS)
+        report = neardup.find_pairs(
+            corpus(30), threshold=threshold, unit=unit, size=3, sketch=sketch, **FIXED_BANDS
+        )
         if found is not None:
             assert pairs_of(report) == {
                 pair: similarity for pair, similarity in found.items() if similarity >= threshold
@@ -204,13 +234,20 @@ def test_pairs_shrink_as_the_threshold_grows(sketch, unit):
 
 
 @pytest.mark.parametrize(
-    ("keep", "cluster", "collapse_empty"), pairwise_grid(("first", "last", "longest"), CLUSTERS, (False, True))
+    ("keep", "cluster", "collapse_empty"),
+    pairwise_grid(("first", "last", "longest"), CLUSTERS, (False, True)),
 )
 def test_at_threshold_selects_among_the_stored_pairs(keep, cluster, collapse_empty):
     texts = list(corpus(31).values())
     sets = [oracles.shingles(text, size=2) for text in texts]
     order = oracles.keep_order(keep, texts)
-    run_settings = {"threshold": 0.4, "size": 2, "keep": keep, "cluster": cluster, "collapse_empty": collapse_empty}
+    run_settings = {
+        "threshold": 0.4,
+        "size": 2,
+        "keep": keep,
+        "cluster": cluster,
+        "collapse_empty": collapse_empty,
+    }
     report = neardup.find_pairs(texts, **run_settings)
     stored = {(row["doc_a"], row["doc_b"]): row["similarity"] for row in report.pairs.to_pylist()}
     for threshold in (0.4, 0.5, 2 / 3, 0.8, 1.0):
@@ -218,10 +255,14 @@ def test_at_threshold_selects_among_the_stored_pairs(keep, cluster, collapse_emp
         pairs = {pair: similarity for pair, similarity in stored.items() if similarity >= threshold}
         removed = oracles.select(cluster, order, pairs, sets)
         kept = [row for row in range(len(texts)) if row not in removed]
-        assert {(row["doc_a"], row["doc_b"]): row["similarity"] for row in again.pairs.to_pylist()} == pairs
+        assert {
+            (row["doc_a"], row["doc_b"]): row["similarity"] for row in again.pairs.to_pylist()
+        } == pairs
         assert removed_of(again) == removed
         assert again.kept.to_pylist() == [{"doc_id": row, "text": texts[row]} for row in kept]
-        assert again.clusters.column("cluster_id").to_pylist() == oracles.clusters(len(texts), removed)
+        assert again.clusters.column("cluster_id").to_pylist() == oracles.clusters(
+            len(texts), removed
+        )
         assert again.documents == report.documents
     assert pairs_of(report) == pairs_of(report.at_threshold(0.4))
 
@@ -276,7 +317,9 @@ def test_deduplicating_the_kept_documents_again_removes_nothing():
     documents = corpus(35)
     for threshold in (0.3, 0.5, 0.8):
         kept = kept_ids(neardup.deduplicate(documents, threshold=threshold, size=2))
-        again = neardup.deduplicate({name: documents[name] for name in kept}, threshold=threshold, size=2)
+        again = neardup.deduplicate(
+            {name: documents[name] for name in kept}, threshold=threshold, size=2
+        )
         assert again.removed.num_rows == 0
         assert kept_ids(again) == kept
 
@@ -289,8 +332,14 @@ def test_every_row_is_kept_removed_or_rejected(cluster):
     report = neardup.find_pairs(table, threshold=0.5, cluster=cluster)
     without_nulls = neardup.find_pairs(usable, threshold=0.5, cluster=cluster)
     assert report.rejected.num_rows == texts.count(None) > 0
-    assert report.documents == report.kept.num_rows + report.removed.num_rows + report.rejected.num_rows == len(texts)
+    assert (
+        report.documents
+        == report.kept.num_rows + report.removed.num_rows + report.rejected.num_rows
+        == len(texts)
+    )
     for name in ("pairs", "removed", "clusters"):
         assert getattr(report, name).to_pylist() == getattr(without_nulls, name).to_pylist()
     names = kept_ids(report)
-    assert report.kept.to_pylist() == [{"doc_id": row["id"]} | row for row in table.to_pylist() if row["id"] in names]
+    assert report.kept.to_pylist() == [
+        {"doc_id": row["id"]} | row for row in table.to_pylist() if row["id"] in names
+    ]

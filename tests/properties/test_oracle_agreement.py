@@ -39,12 +39,19 @@ def sets_of(texts, **text_settings):
 
 
 def oracle_sets(texts, run_settings):
-    return sets_of(tuple(texts), **{name: run_settings[name] for name in TEXT_SETTINGS if name in run_settings})
+    return sets_of(
+        tuple(texts), **{name: run_settings[name] for name in TEXT_SETTINGS if name in run_settings}
+    )
 
 
 def oracle_pairs(texts, run_settings):
-    threshold, collapse_empty = run_settings.get("threshold", 0.8), run_settings.get("collapse_empty", False)
-    return oracles.true_pairs(oracle_sets(texts, run_settings), threshold, collapse_empty=collapse_empty)
+    threshold, collapse_empty = (
+        run_settings.get("threshold", 0.8),
+        run_settings.get("collapse_empty", False),
+    )
+    return oracles.true_pairs(
+        oracle_sets(texts, run_settings), threshold, collapse_empty=collapse_empty
+    )
 
 
 def pairs_of(report):
@@ -52,7 +59,9 @@ def pairs_of(report):
 
 
 def removed_of(report):
-    return {row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()}
+    return {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()
+    }
 
 
 def assert_pairs_are_true(report, texts, run_settings):
@@ -93,13 +102,17 @@ def assert_run_agrees(texts, **run_settings):
     return found
 
 
-@pytest.mark.parametrize(("unit", "threshold", "sketch"), pairwise_grid(UNITS, THRESHOLDS, SKETCHES))
+@pytest.mark.parametrize(
+    ("unit", "threshold", "sketch"), pairwise_grid(UNITS, THRESHOLDS, SKETCHES)
+)
 def test_default_plan_reports_true_pairs_only(unit, threshold, sketch):
     unit, size = unit
     assert_run_agrees(corpus(1), unit=unit, size=size, threshold=threshold, sketch=sketch)
 
 
-@pytest.mark.parametrize(("unit", "threshold", "sketch"), pairwise_grid(UNITS, THRESHOLDS, SKETCHES))
+@pytest.mark.parametrize(
+    ("unit", "threshold", "sketch"), pairwise_grid(UNITS, THRESHOLDS, SKETCHES)
+)
 def test_one_equal_slot_finds_every_true_pair(unit, threshold, sketch):
     unit, size = unit
     run_settings = {"unit": unit, "size": size, "threshold": threshold, "sketch": sketch}
@@ -107,7 +120,9 @@ def test_one_equal_slot_finds_every_true_pair(unit, threshold, sketch):
     assert found == oracle_pairs(corpus(2), run_settings)
 
 
-@pytest.mark.parametrize(("unit", "threshold", "seed"), pairwise_grid(UNITS, (*THRESHOLDS, 0.6, 0.75, 0.95), (2, 3, 4)))
+@pytest.mark.parametrize(
+    ("unit", "threshold", "seed"), pairwise_grid(UNITS, (*THRESHOLDS, 0.6, 0.75, 0.95), (2, 3, 4))
+)
 def test_the_exact_join_finds_every_true_pair(unit, threshold, seed):
     unit, size = unit
     run_settings = {"unit": unit, "size": size, "threshold": threshold}
@@ -115,22 +130,26 @@ def test_the_exact_join_finds_every_true_pair(unit, threshold, seed):
     assert found == oracle_pairs(corpus(seed), run_settings)
 
 
-@pytest.mark.parametrize("seed", [10, *(pytest.param(seed, marks=pytest.mark.long) for seed in (11, 12, 13))])
+@pytest.mark.parametrize(
+    "seed", [10, *(pytest.param(seed, marks=pytest.mark.long) for seed in (11, 12, 13))]
+)
 def test_larger_corpora_agree(seed):
     texts = corpus(seed, 150)
     for threshold, cluster in itertools.product((0.5, 0.8), ("leader", "components")):
         run_settings = {"threshold": threshold, "cluster": cluster, "size": 3}
         assert_run_agrees(texts, **run_settings)
         for plan in (EVERY_PAIR, EXACT):
-            assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
+            assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(
+                texts, run_settings
+            )
 
 
 @functools.cache
 def hot_corpus(num_documents):
     """Documents that share a few words and little else: one component, most of its comparisons fail.
 
-    Some are edited copies; some contain a whole other document and just enough rare words that J is exactly 0.3, 0.5 or
-    0.8.
+    Some are edited copies; some contain a whole other document and just enough rare words that J is
+    exactly 0.3, 0.5 or 0.8.
     """
     rng = random.Random(7)
     new_word = (f"w{number}" for number in itertools.count()).__next__
@@ -138,7 +157,9 @@ def hot_corpus(num_documents):
     for _ in range(num_documents):
         words = list(rng.choice(documents)) if documents and rng.random() < 0.5 else []
         if not words:
-            words = ["shared", "by", "them", "all"] + [new_word() for _ in range(rng.choice([8, 20]))]
+            words = ["shared", "by", "them", "all"] + [
+                new_word() for _ in range(rng.choice([8, 20]))
+            ]
         elif rng.random() < 0.5:
             for _ in range(rng.randrange(5)):
                 words[rng.randrange(len(words))] = new_word()
@@ -152,16 +173,23 @@ def hot_corpus(num_documents):
 @pytest.mark.parametrize("num_documents", [160, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("threshold", "cluster"), turning_grid((0.3, 0.5, 0.8, 1.0), CLUSTERS))
 def test_hot_buckets_of_dissimilar_documents_lose_nothing(threshold, cluster, num_documents):
-    texts, run_settings = hot_corpus(num_documents), {"threshold": threshold, "cluster": cluster, "size": 1}
+    texts, run_settings = (
+        hot_corpus(num_documents),
+        {"threshold": threshold, "cluster": cluster, "size": 1},
+    )
     for plan in (EVERY_PAIR, EXACT):
         assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
     for bands in (1, 2, 64):
-        assert_run_agrees(texts, keep="longest", bands=bands, rows=1, signature_filter=False, **run_settings)
+        assert_run_agrees(
+            texts, keep="longest", bands=bands, rows=1, signature_filter=False, **run_settings
+        )
 
 
 @pytest.mark.parametrize(
     ("keep", "cluster", "threshold", "plan", "seed"),
-    pairwise_grid(("first", "last", "longest"), CLUSTERS, (0.3, 0.5, 0.8), ({}, EVERY_PAIR, EXACT), (3, 4)),
+    pairwise_grid(
+        ("first", "last", "longest"), CLUSTERS, (0.3, 0.5, 0.8), ({}, EVERY_PAIR, EXACT), (3, 4)
+    ),
 )
 def test_keep_policies_agree_in_both_cluster_modes(keep, cluster, threshold, plan, seed):
     assert_run_agrees(corpus(seed), keep=keep, cluster=cluster, threshold=threshold, size=2, **plan)
@@ -170,7 +198,12 @@ def test_keep_policies_agree_in_both_cluster_modes(keep, cluster, threshold, pla
 @pytest.mark.parametrize("cluster", ["leader", "components"])
 @pytest.mark.parametrize("keep", ["max:score", "min:score"])
 @pytest.mark.parametrize(
-    "values", [[1, 2, 3, None], [0.5, -0.5, 0.0, -0.0, math.inf, -math.inf, math.nan, None], [2**53, 2**53 + 1, None]]
+    "values",
+    [
+        [1, 2, 3, None],
+        [0.5, -0.5, 0.0, -0.0, math.inf, -math.inf, math.nan, None],
+        [2**53, 2**53 + 1, None],
+    ],
 )
 def test_keep_by_column_agrees_with_ties_nulls_and_nan(keep, cluster, values):
     texts = corpus(5)
@@ -182,8 +215,12 @@ def test_keep_by_column_agrees_with_ties_nulls_and_nan(keep, cluster, values):
     report = neardup.deduplicate(table, pairs=True, **run_settings)
     row_of = {name: row for row, name in enumerate(names)}
     found = {(row_of[a], row_of[b]): similarity for (a, b), similarity in pairs_of(report).items()}
-    removed = oracles.select(cluster, oracles.keep_order(keep, texts, scores), found, oracle_sets(texts, run_settings))
-    assert removed_of(report) == {names[row]: (names[kept], similarity) for row, (kept, similarity) in removed.items()}
+    removed = oracles.select(
+        cluster, oracles.keep_order(keep, texts, scores), found, oracle_sets(texts, run_settings)
+    )
+    assert removed_of(report) == {
+        names[row]: (names[kept], similarity) for row, (kept, similarity) in removed.items()
+    }
     kept = table.take([row for row in range(len(texts)) if row not in removed])
     assert report.kept.column("doc_id").to_pylist() == kept.column("id").to_pylist()
     assert report.kept.drop_columns("doc_id").schema == table.schema
@@ -194,15 +231,25 @@ def test_keep_by_column_agrees_with_ties_nulls_and_nan(keep, cluster, values):
 
 @pytest.mark.parametrize(
     ("unit", "multiset", "fold_numbers", "collapse_empty", "threshold"),
-    pairwise_grid((("word", 1), ("word", 2), ("char", 2)), (False, True), (False, True), (False, True), (0.5, 0.9)),
+    pairwise_grid(
+        (("word", 1), ("word", 2), ("char", 2)),
+        (False, True),
+        (False, True),
+        (False, True),
+        (0.5, 0.9),
+    ),
 )
-def test_runs_with_other_text_settings_agree_with_the_oracle(unit, multiset, fold_numbers, collapse_empty, threshold):
+def test_runs_with_other_text_settings_agree_with_the_oracle(
+    unit, multiset, fold_numbers, collapse_empty, threshold
+):
     unit, size = unit
     reading = {"unit": unit, "size": size, "multiset": multiset, "fold_numbers": fold_numbers}
     run_settings = {"threshold": threshold, "collapse_empty": collapse_empty, **reading}
     assert_run_agrees(corpus(6), keep="last", **run_settings)
     for plan in (EVERY_PAIR, EXACT):
-        assert assert_run_agrees(corpus(6), **run_settings, **plan) == oracle_pairs(corpus(6), run_settings)
+        assert assert_run_agrees(corpus(6), **run_settings, **plan) == oracle_pairs(
+            corpus(6), run_settings
+        )
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -211,7 +258,9 @@ def test_repetitions_count_only_in_a_multiset(size):
     for multiset in (False, True):
         run_settings = {"size": size, "multiset": multiset, "threshold": 0.5}
         for plan in (EVERY_PAIR, EXACT):
-            assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
+            assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(
+                texts, run_settings
+            )
 
 
 # J = shared / union; ceil(t * ...) computed in doubles goes wrong at some of these.
@@ -236,9 +285,15 @@ def test_threshold_is_compared_with_the_quotient_in_doubles(fraction, extra_rati
     shared, union = fraction
     numbers = [f"w{number}" for number in range(union)]
     num_extra = round((union - shared) * extra_ratio)
-    texts = [" ".join(numbers[: shared + num_extra]), " ".join(numbers[:shared] + numbers[shared + num_extra :])]
+    texts = [
+        " ".join(numbers[: shared + num_extra]),
+        " ".join(numbers[:shared] + numbers[shared + num_extra :]),
+    ]
     similarity = shared / union
-    for threshold, expected in [(similarity, {(0, 1): similarity}), (math.nextafter(similarity, 1), {})]:
+    for threshold, expected in [
+        (similarity, {(0, 1): similarity}),
+        (math.nextafter(similarity, 1), {}),
+    ]:
         for plan in (EVERY_PAIR, EXACT):
             assert assert_run_agrees(texts, size=1, threshold=threshold, **plan) == expected
 
@@ -257,7 +312,9 @@ def test_equally_similar_kept_documents_are_chosen_by_row_not_by_priority():
     left, right, both = "1 2 3 4 5 6", "3 4 5 6 7 8", "1 2 3 4 5 6 7 8"
     run_settings = {"size": 1, "threshold": 0.7, **EVERY_PAIR}
     assert removed_of(neardup.deduplicate([left, right, both], **run_settings)) == {2: (0, 0.75)}
-    assert removed_of(neardup.deduplicate([both, left, right], keep="last", **run_settings)) == {0: (1, 0.75)}
+    assert removed_of(neardup.deduplicate([both, left, right], keep="last", **run_settings)) == {
+        0: (1, 0.75)
+    }
 
 
 def test_more_similar_kept_document_wins_over_an_earlier_one():
@@ -274,7 +331,12 @@ def test_copies_of_a_removed_document_point_to_its_kept_document():
 
 
 def test_copies_follow_their_representative_although_a_more_similar_document_was_kept_later():
-    texts = ["1 2 3 4 5 6 7 8", "1 2 3 4 5 6 7 8 9 10", "2 3 4 5 6 7 8 9 10", "1 2 3 4 5 6 7 8 9 10"]
+    texts = [
+        "1 2 3 4 5 6 7 8",
+        "1 2 3 4 5 6 7 8 9 10",
+        "2 3 4 5 6 7 8 9 10",
+        "1 2 3 4 5 6 7 8 9 10",
+    ]
     report = neardup.find_pairs(texts, size=1, threshold=0.75, **EVERY_PAIR)
     assert pairs_of(report) == {(0, 1): 0.8, (0, 3): 0.8, (1, 2): 0.9, (1, 3): 1.0, (2, 3): 0.9}
     assert removed_of(report) == {1: (0, 0.8), 3: (0, 0.8)}
@@ -314,7 +376,11 @@ def characters_of_unicode_3_2():
     are_many = (range(0x3400, 0xA000), range(0xAC00, 0xD7A4), range(0x20000, 0x2FA20))
     for code_point in range(0x30000):
         is_rare = code_point % 97 and any(code_point in block for block in are_many)
-        if not is_rare and unicodedata.ucd_3_2_0.category(chr(code_point)) not in ("Cn", "Co", "Cs"):
+        if not is_rare and unicodedata.ucd_3_2_0.category(chr(code_point)) not in (
+            "Cn",
+            "Co",
+            "Cs",
+        ):
             yield chr(code_point)
 
 
@@ -356,14 +422,20 @@ def test_every_character_is_read_as_the_oracle_reads_it():
     ids=lambda spellings: f"U+{ord(spellings[0][0]):04X}",
 )
 def test_canonically_equal_spellings_are_copies(spellings, unit):
-    for before, after in (("", ""), ("a", "b"), ("long ascii text " * 9, " and an end"), ("\u6771 ", "\u0e44")):
+    for before, after in (
+        ("", ""),
+        ("a", "b"),
+        ("long ascii text " * 9, " and an end"),
+        ("\u6771 ", "\u0e44"),
+    ):
         texts = [f"{before}{spelling}{after}" for spelling in spellings]
         report = neardup.deduplicate(texts, unit=unit, size=2)
         assert report.exact_duplicates == len(texts) - 1
         assert_run_agrees([*texts, f"{before}{after}"], unit=unit, size=2, threshold=0.3)
 
 
-# Letters of both cases, marks that compose, digits, scripts with and without spaces, what separates.
+# Letters of both cases, marks that compose, digits, scripts with and without spaces, what
+# separates.
 ALPHABET = "aAbB e\u0301\u0323éÉßσςΣİ7٣０ \n\u00a0\u3000.,-_'²Ⅷ東の々ไ한\u1112\u1161\u11ab😀\u200b\U00020000"
 WORDS = ["a", "B", "b", "c", "C", "7", "12", "e\u0301", "é", "東京", "😀", "a-b"]
 TEXT = st.one_of(
@@ -391,7 +463,11 @@ RUN_SETTINGS = st.fixed_dictionaries(
 @pytest.mark.parametrize("num_examples", [50, pytest.param(1000, marks=pytest.mark.long)])
 def test_any_texts_with_any_settings_agree(num_examples):
     @settings(max_examples=num_examples)
-    @given(texts=st.lists(TEXT, max_size=12), run_settings=RUN_SETTINGS, plan=st.sampled_from([{}, EVERY_PAIR, EXACT]))
+    @given(
+        texts=st.lists(TEXT, max_size=12),
+        run_settings=RUN_SETTINGS,
+        plan=st.sampled_from([{}, EVERY_PAIR, EXACT]),
+    )
     def check(texts, run_settings, plan):
         found = assert_run_agrees(texts, **run_settings, **plan)
         if plan:

@@ -11,12 +11,17 @@ import pytest
 import neardup
 from support import java
 
-# Workers, cores and memory of each. Starting a second worker, and its JIT compilation, takes as long as a test.
+# Workers, cores and memory of each. Starting a second worker, and its JIT compilation, takes as
+# long as a test.
 ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"
 
 
-# Spark generates and compiles Java for every new plan, which takes longer than to interpret a plan for few rows.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# Spark generates and compiles Java for every new plan, which takes longer than to interpret a plan
+# for few rows.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 

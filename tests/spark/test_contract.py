@@ -20,7 +20,10 @@ COMPONENT_BYTES = 600
 def corpus(seed, num_documents=240):
     """Families of increasingly different texts, exact copies, empty texts and very short ones."""
     rng = random.Random(seed)
-    families = [[f"w{rng.randrange(300)}" for _ in range(rng.randint(3, 40))] for _ in range(num_documents // 8)]
+    families = [
+        [f"w{rng.randrange(300)}" for _ in range(rng.randint(3, 40))]
+        for _ in range(num_documents // 8)
+    ]
     texts = []
     for _ in range(num_documents):
         words = list(rng.choice(families))
@@ -39,19 +42,37 @@ def frame_of(spark, ids, texts, num_partitions, **columns):
     ("num_partitions", "settings", "few_links"),
     [
         pytest.param(2, {"pairs": True, "threshold": 0.6}, 0, marks=pytest.mark.long),
-        (5, {"cluster": "components", "threshold": 0.5, "size": 2, "keep": "longest", "pairs": True}, 0),
+        (
+            5,
+            {
+                "cluster": "components",
+                "threshold": 0.5,
+                "size": 2,
+                "keep": "longest",
+                "pairs": True,
+            },
+            0,
+        ),
         (3, {"method": "exact", "threshold": 0.6, "pairs": True}, None),
-        pytest.param(3, {"method": "exact", "threshold": 0.6, "pairs": True}, 0, marks=pytest.mark.long),
+        pytest.param(
+            3, {"method": "exact", "threshold": 0.6, "pairs": True}, 0, marks=pytest.mark.long
+        ),
     ],
 )
-def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, num_partitions, settings, few_links):
+def test_spark_reports_on_a_frame_what_the_local_engine_reports(
+    spark, num_partitions, settings, few_links
+):
     texts = corpus(num_partitions)
     ids = [f"d{number:05}" for number in range(len(texts))]
     expected = neardup.deduplicate(pa.table({"id": ids, "text": texts}), **settings)
     frame = frame_of(spark, ids, texts, num_partitions)
     # With no links few enough for one task, they are joined by rounds of stars from the first on.
     has_own = few_links is not None
-    engine = neardup.SparkEngine(spark, component_bytes=COMPONENT_BYTES, few_links=few_links) if has_own else None
+    engine = (
+        neardup.SparkEngine(spark, component_bytes=COMPONENT_BYTES, few_links=few_links)
+        if has_own
+        else None
+    )
     found = neardup.deduplicate(frame, engine=engine, **settings)
     agree(found, expected, pairs=settings.get("pairs", False))
     assert [row.doc_id for row in found.rejected.collect()] == ["d00000"]
@@ -62,8 +83,15 @@ def test_spark_reports_on_a_frame_what_the_local_engine_reports(spark, num_parti
 @pytest.mark.parametrize(
     ("column", "make", "kind", "settings"),
     [
-        ("vector", vectors, pa.list_(pa.float64()), {"measure": "cosine", "threshold": 0.9, "pairs": True}),
-        pytest.param("text", lambda: corpus(11), pa.string(), {"threshold": 0.7}, marks=pytest.mark.long),
+        (
+            "vector",
+            vectors,
+            pa.list_(pa.float64()),
+            {"measure": "cosine", "threshold": 0.9, "pairs": True},
+        ),
+        pytest.param(
+            "text", lambda: corpus(11), pa.string(), {"threshold": 0.7}, marks=pytest.mark.long
+        ),
     ],
     ids=["vectors", "texts"],
 )
@@ -96,7 +124,9 @@ def test_negative_integer_ids_are_rows(spark, column, make, kind, settings):
 
 def test_a_frame_without_unique_ids_is_an_error(spark):
     twice = spark.createDataFrame(pa.table({"id": [1, 2, 2], "text": ["a", "b", "c"]}))
-    with pytest.raises(neardup.NearDupError, match=r"must have a unique value in every row, got 2 in 2 rows"):
+    with pytest.raises(
+        neardup.NearDupError, match=r"must have a unique value in every row, got 2 in 2 rows"
+    ):
         neardup.deduplicate(twice)
     with pytest.raises(neardup.NearDupError, match="needs a column of unique ids"):
         neardup.deduplicate(twice.select("text"))

@@ -44,22 +44,36 @@ def stop_at(stage):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"pairs": True, "mark": True, "keep": "max:score", "cluster": "components", "per_cluster": 2},
+        {
+            "pairs": True,
+            "mark": True,
+            "keep": "max:score",
+            "cluster": "components",
+            "per_cluster": 2,
+        },
         pytest.param({"pairs": True}, marks=pytest.mark.long),
-        pytest.param({"mark": True, "keep": "max:score", "cluster": "components"}, marks=pytest.mark.long),
+        pytest.param(
+            {"mark": True, "keep": "max:score", "cluster": "components"}, marks=pytest.mark.long
+        ),
     ],
 )
-def test_a_run_on_spark_writes_the_same_files_as_a_local_run(spark, tmp_path, monkeypatch, settings):
+def test_a_run_on_spark_writes_the_same_files_as_a_local_run(
+    spark, tmp_path, monkeypatch, settings
+):
     cut(monkeypatch, joined_bytes=0)
     write_corpus(tmp_path / "in")
     monkeypatch.chdir(tmp_path)  # workers have another working folder
     source = Path("in")
     settings |= EVERY_PAIR
     neardup.deduplicate(source, out=tmp_path / "local", **settings)
-    first, on_spark = next_job(spark), settings | {"out": tmp_path / "spark", "engine": neardup.SparkEngine(spark)}
+    first, on_spark = (
+        next_job(spark),
+        settings | {"out": tmp_path / "spark", "engine": neardup.SparkEngine(spark)},
+    )
     with pytest.raises(StoppedError):
         neardup.deduplicate(source, progress=stop_at("select"), **on_spark)
-    # The tables of the stages before are used again, so that both together have no more jobs than one.
+    # The tables of the stages before are used again, so that both together have no more jobs than
+    # one.
     found = neardup.deduplicate(source, **on_spark)
     assert next_job(spark) - first - 1 <= MOST_JOBS
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
@@ -74,20 +88,30 @@ def test_a_large_table_is_a_folder_of_parts_that_every_command_reads(spark, tmp_
     settings = EVERY_PAIR | {"pairs": True}
     local, out = tmp_path / "local", tmp_path / "spark"
     expected = neardup.deduplicate(source, out=local, **settings)
-    found = neardup.deduplicate(source, out=out, engine=neardup.SparkEngine(spark, few_rows=5), **settings)
+    found = neardup.deduplicate(
+        source, out=out, engine=neardup.SparkEngine(spark, few_rows=5), **settings
+    )
     for name in ("removed", "clusters", "pairs"):
         assert len(list((out / f"{name}.parquet").iterdir())) > 1, name
         for report in (found, neardup.load(out)):
             assert getattr(report, name).equals(getattr(expected, name)), name
     assert contents(out)[1] | {"files": None} == contents(local)[1] | {"files": None}
     removed = found.removed.to_pylist()[0]
-    assert str(neardup.explain(out, removed["doc_id"])) == str(neardup.explain(local, removed["doc_id"]))
+    assert str(neardup.explain(out, removed["doc_id"])) == str(
+        neardup.explain(local, removed["doc_id"])
+    )
     assert neardup.audit(out).pairs == neardup.audit(local).pairs
     assert removed["doc_id"] in neardup.load(out).to_html()
     for run in (local, out):
         assert CliRunner().invoke(commands, ["pairs", str(run), "-o", f"{run}.csv"]).exit_code == 0
-        neardup.deduplicate(source, out=f"{run}-again", against=[run], only_against=True, **EVERY_PAIR)
-    assert neardup.load(f"{out}-again").removed.num_rows == neardup.load(f"{local}-again").removed.num_rows > 50
+        neardup.deduplicate(
+            source, out=f"{run}-again", against=[run], only_against=True, **EVERY_PAIR
+        )
+    assert (
+        neardup.load(f"{out}-again").removed.num_rows
+        == neardup.load(f"{local}-again").removed.num_rows
+        > 50
+    )
     assert Path(f"{out}.csv").read_bytes() == Path(f"{local}.csv").read_bytes()
     # Only what the run wrote is replaced, folders of parts included.
     neardup.deduplicate(source, out=out, overwrite=True, **settings)
@@ -104,36 +128,51 @@ def next_job(spark):
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["lsh", "auto"])
 def test_a_run_takes_few_jobs(spark, tmp_path, method):
-    source = write_rows(tmp_path / "in.parquet", rows(3, 80))  # none of them rejected: a table of those is one more job
+    source = write_rows(
+        tmp_path / "in.parquet", rows(3, 80)
+    )  # none of them rejected: a table of those is one more job
     first = next_job(spark)
-    found = neardup.deduplicate(source, out=tmp_path / "out", engine=neardup.SparkEngine(spark), method=method)
+    found = neardup.deduplicate(
+        source, out=tmp_path / "out", engine=neardup.SparkEngine(spark), method=method
+    )
     assert found.num_removed > 10
     assert next_job(spark) - first - 1 <= 15
 
 
 @pytest.mark.long
-def test_tasks_that_share_a_file_change_neither_the_result_nor_its_audit(spark, tmp_path, monkeypatch):
+def test_tasks_that_share_a_file_change_neither_the_result_nor_its_audit(
+    spark, tmp_path, monkeypatch
+):
     monkeypatch.setattr("neardup.engines.spark.documents._LEAST_SHARE", 1)
     source = write_rows(tmp_path / "in.parquet", rows(3, 80))
     settings = EVERY_PAIR | {"audit": True}
     expected = neardup.deduplicate(source, out=tmp_path / "local", **settings)
-    found = neardup.deduplicate(source, out=tmp_path / "spark", engine=neardup.SparkEngine(spark), **settings)
+    found = neardup.deduplicate(
+        source, out=tmp_path / "spark", engine=neardup.SparkEngine(spark), **settings
+    )
     asked = neardup.audit(tmp_path / "spark")
-    audits = [(audit.pairs, audit.recall, audit.verified) for audit in (found.audit, asked, expected.audit)]
+    audits = [
+        (audit.pairs, audit.recall, audit.verified)
+        for audit in (found.audit, asked, expected.audit)
+    ]
     assert audits[0] == audits[1] == audits[2]
     assert expected.audit.pairs > 10
     tables = [contents(tmp_path / name)[0] for name in ("spark", "local")]
     assert tables[0] == tables[1]
 
 
-@pytest.mark.parametrize("only_against", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "only_against"])
+@pytest.mark.parametrize(
+    "only_against", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "only_against"]
+)
 def test_pairs_with_against_equal_those_of_a_local_run(only_against, spark, tmp_path):
     source = write_corpus(tmp_path / "in")
     # Copies and near-copies in OLD of what the input holds, beside others.
     old = write_rows(tmp_path / "old.jsonl", [*rows(5, 30), *rows(3, 80)[::2]])
     settings = EVERY_PAIR | {"against": str(old), "keep": "last", "only_against": only_against}
     neardup.find_pairs(source, out=tmp_path / "local.csv", **settings)
-    neardup.find_pairs(source, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings)
+    neardup.find_pairs(
+        source, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings
+    )
     for ending in ("", ".rejected.jsonl"):
         pair = [(tmp_path / f"{name}.csv{ending}").read_bytes() for name in ("spark", "local")]
         assert pair[0] == pair[1]

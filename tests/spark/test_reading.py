@@ -29,7 +29,12 @@ def test_tasks_that_share_a_part_read_what_one_task_reads(tmp_path, monkeypatch,
         for number in range(num_shares):
             numbers = [pa.record_batch({"id": [number]})]
             found = read_parts(
-                numbers, parts, num_shares, lambda batch: sketch(batch, plan, config), notes, ends.update
+                numbers,
+                parts,
+                num_shares,
+                lambda batch: sketch(batch, plan, config),
+                notes,
+                ends.update,
             )
             tables.append([row for batch in found for row in batch.to_pylist()])
         return tables, ends

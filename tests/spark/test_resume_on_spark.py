@@ -23,14 +23,34 @@ LIMIT_SECONDS = 600
 def finished_tables(folder):
     """The tables of Spark in the journal of a work folder, each as often as it was computed."""
     journal = folder / ".out.neardup" / JOURNAL
-    entries = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    return [entry["name"].removeprefix("spark/") for entry in entries if entry["name"].startswith("spark/")]
+    entries = (
+        [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    )
+    return [
+        entry["name"].removeprefix("spark/")
+        for entry in entries
+        if entry["name"].startswith("spark/")
+    ]
 
 
 def start(source, folder):
-    command = [sys.executable, "-m", "neardup", "dedup", str(source), "-o", str(folder / "out"), "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "neardup",
+        "dedup",
+        str(source),
+        "-o",
+        str(folder / "out"),
+        "--quiet",
+    ]
     command += ["--engine", "spark", "--master", "local[2]", "--method", "lsh"]
-    command += ["--spark-conf", "spark.driver.host=127.0.0.1", "--spark-conf", "spark.ui.enabled=false"]
+    command += [
+        "--spark-conf",
+        "spark.driver.host=127.0.0.1",
+        "--spark-conf",
+        "spark.ui.enabled=false",
+    ]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 

@@ -13,7 +13,15 @@ pytestmark = [pytest.mark.long, pytest.mark.slow("jobs of Spark")]
 
 STORY = "the quick brown fox jumps over the lazy dog near the river bank at dawn".split()
 SETTINGS = {"threshold": 0.5, "size": 2, "pairs": True}
-COUNTED = ("documents", "num_kept", "num_removed", "num_rejected", "exact_duplicates", "bytes_read", "num_pairs")
+COUNTED = (
+    "documents",
+    "num_kept",
+    "num_removed",
+    "num_rejected",
+    "exact_duplicates",
+    "bytes_read",
+    "num_pairs",
+)
 # Their order is that of the levels, neither that of the alphabet nor that of the rows.
 GRADES = pa.array(["poor", "good", "fair", None, "good", "poor", "fair", "poor"])
 LEVELS = ["poor", "fair", "good"]
@@ -22,9 +30,20 @@ LEVELS = ["poor", "fair", "good"]
 def documents():
     """Three families, a copy, an empty text, and a row without a text."""
     other = "a long walk along the sea wall ends where the old harbour begins again".split()
-    texts = [STORY, [*STORY[:-1], "noon"], [*STORY, "today"], other, other, [], [*other[:-1], "anew"], None]
+    texts = [
+        STORY,
+        [*STORY[:-1], "noon"],
+        [*STORY, "today"],
+        other,
+        other,
+        [],
+        [*other[:-1], "anew"],
+        None,
+    ]
     joined = [None if words is None else " ".join(words) for words in texts]
-    codes = pa.array([None if grade is None else LEVELS.index(grade) for grade in GRADES.to_pylist()], pa.int8())
+    codes = pa.array(
+        [None if grade is None else LEVELS.index(grade) for grade in GRADES.to_pylist()], pa.int8()
+    )
     grades = pa.DictionaryArray.from_arrays(codes, pa.array(LEVELS), ordered=True)
     ids = [f"d{number}" for number in range(len(joined))]
     return pa.table({"id": ids, "text": pa.array(joined, pa.string()), "grade": grades})
@@ -32,7 +51,10 @@ def documents():
 
 def answer(report):
     """The result of a run, without the order of rows, which Spark does not have, and without file names."""
-    tables = {"removed": ("doc_id", "kept_id", "similarity"), "clusters": ("doc_id", "cluster_id", "cluster_size")}
+    tables = {
+        "removed": ("doc_id", "kept_id", "similarity"),
+        "clusters": ("doc_id", "cluster_id", "cluster_size"),
+    }
     if report.num_pairs is not None:
         tables["pairs"] = ("doc_a", "doc_b", "similarity")
     found = {name: sorted(rows(getattr(report, name), columns)) for name, columns in tables.items()}
@@ -58,7 +80,10 @@ def test_runs_in_memory_on_files_and_on_spark_agree(spark, file):
     assert expected["rejected"] == [("text is null",)]
     assert answer(neardup.deduplicate(file, **SETTINGS)) == expected
     assert answer(neardup.deduplicate(file, engine=engine, **SETTINGS)) == expected
-    assert answer(neardup.deduplicate(spark.createDataFrame(table), engine=engine, **SETTINGS)) == expected
+    assert (
+        answer(neardup.deduplicate(spark.createDataFrame(table), engine=engine, **SETTINGS))
+        == expected
+    )
 
 
 def test_ordered_categories_rank_alike_on_every_engine(spark, file):
@@ -66,7 +91,9 @@ def test_ordered_categories_rank_alike_on_every_engine(spark, file):
     expected = answer(neardup.deduplicate(documents(), **settings))
     assert [kept for _, kept, _ in expected["removed"]] == ["d1", "d1", "d4", "d4"]
     assert answer(neardup.deduplicate(file, **settings)) == expected
-    assert answer(neardup.deduplicate(file, engine=neardup.SparkEngine(spark), **settings)) == expected
+    assert (
+        answer(neardup.deduplicate(file, engine=neardup.SparkEngine(spark), **settings)) == expected
+    )
 
 
 def test_an_error_names_the_first_row_where_all_are_rejected(spark, tmp_path):
@@ -80,5 +107,7 @@ def test_an_error_names_the_first_row_where_all_are_rejected(spark, tmp_path):
         ("id a", spark.createDataFrame(table), engine),  # a frame is in the order of ids
     ]
     for first, source, chosen in runs:
-        with pytest.raises(DataError, match=f"all 2 rows were rejected; the first is {first}: text is null"):
+        with pytest.raises(
+            DataError, match=f"all 2 rows were rejected; the first is {first}: text is null"
+        ):
             neardup.deduplicate(source, engine=chosen)

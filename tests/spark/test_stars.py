@@ -65,5 +65,8 @@ def test_components_match_networkx(spark, tmp_path, links, num_partitions, few_l
         expected |= dict.fromkeys(rows, min(rows))
     labels = found.toArrow()
     assert labels.num_rows == len(expected)
-    assert dict(zip(labels["row"].to_pylist(), labels["component"].to_pylist(), strict=True)) == expected
+    assert (
+        dict(zip(labels["row"].to_pylist(), labels["component"].to_pylist(), strict=True))
+        == expected
+    )
     assert len(rounds) <= 25

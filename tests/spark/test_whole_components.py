@@ -24,7 +24,10 @@ def documents(seed):
 
 
 def answer(batch, kind):
-    rows = [{"row": row["row"], "component": row["component"], "kind": kind} for row in batch.to_pylist()]
+    rows = [
+        {"row": row["row"], "component": row["component"], "kind": kind}
+        for row in batch.to_pylist()
+    ]
     return pa.RecordBatch.from_pylist(rows, schema=ANSWER)
 
 
@@ -34,7 +37,9 @@ def by_blocks(seen, blocks):
     assert first == second
     for block in first:
         blocks.put(block.slice(0, 1))
-    assert [batch.to_pylist() for batch in blocks.stored()] == [block.slice(0, 1).to_pylist() for block in first]
+    assert [batch.to_pylist() for batch in blocks.stored()] == [
+        block.slice(0, 1).to_pylist() for block in first
+    ]
     seen.append(len(first))
     return pa.Table.from_batches([answer(block, "blocks") for block in first], schema=ANSWER)
 
@@ -53,11 +58,16 @@ def test_every_component_is_delivered_complete_and_once(seed, batch_rows, limit)
     found = [
         row
         for batch in map_whole(
-            table.to_batches(max_chunksize=batch_rows), step, lambda blocks: by_blocks(seen, blocks), limit
+            table.to_batches(max_chunksize=batch_rows),
+            step,
+            lambda blocks: by_blocks(seen, blocks),
+            limit,
         )
         for row in batch.to_pylist()
     ]
-    assert [(row["row"], row["component"]) for row in found] == [(row["row"], row["component"]) for row in rows]
+    assert [(row["row"], row["component"]) for row in found] == [
+        (row["row"], row["component"]) for row in rows
+    ]
     assert sum(map(len, calls)) == len(set().union(*calls)) if calls else True
     kinds = {}
     for row in found:

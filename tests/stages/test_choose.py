@@ -18,8 +18,14 @@ from neardup.theory.plan import plan_for
 
 
 def documents_of(texts, groups=None):
-    columns = [np.arange(len(texts)), pa.array(texts, pa.large_string()), np.zeros(len(texts), np.int64)]
-    return pa.record_batch([*map(pa.array, columns), pa.array(groups or [0] * len(texts))], schema=schema.DOCUMENTS)
+    columns = [
+        np.arange(len(texts)),
+        pa.array(texts, pa.large_string()),
+        np.zeros(len(texts), np.int64),
+    ]
+    return pa.record_batch(
+        [*map(pa.array, columns), pa.array(groups or [0] * len(texts))], schema=schema.DOCUMENTS
+    )
 
 
 def corpus(seed, num_documents=400, num_words=200, copies=0.4):
@@ -40,12 +46,19 @@ def test_a_shingle_is_sampled_in_all_documents_or_none(unit):
     assert batch.schema == schema.sketches(plan_for(config).bands, is_sampled=True)
     for text, sampled in zip(texts, batch.column("shingles").to_pylist(), strict=True):
         whole = neardup.shingles(text, unit=unit)
-        assert set(np.array(sampled, np.int64).view(np.uint64)) == set(whole[whole % np.uint64(choose.SAMPLED_OF) == 0])
+        assert set(np.array(sampled, np.int64).view(np.uint64)) == set(
+            whole[whole % np.uint64(choose.SAMPLED_OF) == 0]
+        )
 
 
 def test_groups_share_no_sampled_shingle():
     texts, config = corpus(2, num_documents=30), Config()
-    batch = sketch(documents_of([*texts, *texts], [0] * 30 + [7] * 30), plan_for(config), config, is_sampled=True)
+    batch = sketch(
+        documents_of([*texts, *texts], [0] * 30 + [7] * 30),
+        plan_for(config),
+        config,
+        is_sampled=True,
+    )
     lists = batch.column("shingles").to_pylist()
     ours, theirs = ({value for own in half for value in own} for half in (lists[:30], lists[30:]))
     assert len(ours) == len(theirs) > 50
@@ -59,7 +72,8 @@ def test_a_document_that_shares_nothing_is_ruled_out():
     alone = choose.measure(sketches, counts, 0.8)
     assert alone.schema == schema.CONTENTS
     assert alone.to_pylist() == [
-        {"row": row, "documents": 1, "postings": 0, "linked_documents": 0, "linked_shingles": 0} for row in range(3)
+        {"row": row, "documents": 1, "postings": 0, "linked_documents": 0, "linked_shingles": 0}
+        for row in range(3)
     ]
     shared = choose.measure(sketches, counts + np.uint8(2), 0.8)
     assert all(90 < postings <= 100 for postings in shared.column("postings").to_pylist())

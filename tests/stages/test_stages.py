@@ -29,7 +29,9 @@ TEXTS = ["one two three", "", "ONE, two three!", "four five six", "one two three
 
 def documents_of(texts, rows=None, groups=None):
     rows = rows or list(range(len(texts)))
-    return pa.record_batch([rows, texts, list(range(len(texts))), groups or [0] * len(texts)], schema=schema.DOCUMENTS)
+    return pa.record_batch(
+        [rows, texts, list(range(len(texts))), groups or [0] * len(texts)], schema=schema.DOCUMENTS
+    )
 
 
 def sketched(texts=TEXTS, **settings):
@@ -44,7 +46,9 @@ def shuffled(table, seed):
 def verified_of(texts, components=None, put=None, **settings):
     """Verify documents that form one component by default."""
     config = Config(**{"size": 1, "bands": 128, "rows": 1} | settings)
-    batch = documents_of(texts).append_column("component", pa.array(components or [0] * len(texts), pa.int64()))
+    batch = documents_of(texts).append_column(
+        "component", pa.array(components or [0] * len(texts), pa.int64())
+    )
     verified = verify(batch, plan_for(config), config, put=put)
     assert verified.schema == schema.VERIFIED
     return pa.Table.from_batches([verified])
@@ -52,7 +56,11 @@ def verified_of(texts, components=None, put=None, **settings):
 
 def classes_of(*representatives):
     """Classes as given by the representative of every row; only copies are listed."""
-    copies = [(row, representative) for row, representative in enumerate(representatives) if row != representative]
+    copies = [
+        (row, representative)
+        for row, representative in enumerate(representatives)
+        if row != representative
+    ]
     return pa.table([[row for row, _ in copies], [to for _, to in copies]], schema=schema.CLASSES)
 
 
@@ -60,7 +68,8 @@ def classes_of(*representatives):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"threshold": 0.5}, {"sketch": "minhash"}, {"unit": "char"}, {"multiset": True}]
+    "settings",
+    [{}, {"threshold": 0.5}, {"sketch": "minhash"}, {"unit": "char"}, {"multiset": True}],
 )
 def test_sketch_preserves_rows_and_returns_its_schema(settings):
     config = Config(**settings)
@@ -69,7 +78,9 @@ def test_sketch_preserves_rows_and_returns_its_schema(settings):
     assert batch.schema == schema.sketches(plan.bands)
     assert batch.column("row").to_pylist() == [7, 3, 9, 1, 100, 50]
     assert batch.column("priority").to_pylist() == [0, 1, 2, 3, 4, 5]
-    sizes = [len(oracles.shingles(text, unit=config.unit, multiset=config.multiset)) for text in TEXTS]
+    sizes = [
+        len(oracles.shingles(text, unit=config.unit, multiset=config.multiset)) for text in TEXTS
+    ]
     assert batch.column("num_shingles").to_pylist() == sizes
     assert batch.column("text_bytes").to_pylist() == [len(text.encode()) for text in TEXTS]
 
@@ -111,8 +122,16 @@ def test_digests_are_equal_for_equal_sets_only():
 
 def test_documents_of_different_groups_share_neither_key_nor_digest():
     config = Config()
-    batch = sketch(documents_of(["one two three"] * 3 + [""] * 2, groups=[0, 7, 7, 0, 7]), plan_for(config), config)
-    for name in ("digest_low", "digest_high", *map(schema.key_column, range(plan_for(config).bands))):
+    batch = sketch(
+        documents_of(["one two three"] * 3 + [""] * 2, groups=[0, 7, 7, 0, 7]),
+        plan_for(config),
+        config,
+    )
+    for name in (
+        "digest_low",
+        "digest_high",
+        *map(schema.key_column, range(plan_for(config).bands)),
+    ):
         values = batch.column(name).to_pylist()
         assert values[1] == values[2], name
         assert values[0] != values[1], name
@@ -125,11 +144,19 @@ def test_documents_of_different_groups_share_neither_key_nor_digest():
 def collapsed(sketches):
     classes = collapse(sketches.combine_chunks().to_batches()[0])
     assert classes.schema == schema.CLASSES
-    return dict(zip(classes.column("row").to_pylist(), classes.column("representative").to_pylist(), strict=True))
+    return dict(
+        zip(
+            classes.column("row").to_pylist(),
+            classes.column("representative").to_pylist(),
+            strict=True,
+        )
+    )
 
 
 def test_collapse_maps_every_copy_to_the_best_document_of_its_class():
-    assert collapsed(sketched(["one two three", "x", "ONE, two three!", "four", "one two three"])) == {2: 0, 4: 0}
+    assert collapsed(
+        sketched(["one two three", "x", "ONE, two three!", "four", "one two three"])
+    ) == {2: 0, 4: 0}
 
 
 def test_collapse_treats_documents_without_shingles_as_one_class():
@@ -138,7 +165,11 @@ def test_collapse_treats_documents_without_shingles_as_one_class():
 
 def test_collapse_orders_by_priority_then_row():
     sketches = sketched(["a", "A", "b", "a."])
-    for priority, expected in (([3, 2, 1, 0], {0: 3, 1: 3}), ([1, 0, 0, 0], {0: 1, 3: 1}), ([0] * 4, {1: 0, 3: 0})):
+    for priority, expected in (
+        ([3, 2, 1, 0], {0: 3, 1: 3}),
+        ([1, 0, 0, 0], {0: 1, 3: 1}),
+        ([0] * 4, {1: 0, 3: 0}),
+    ):
         assert collapsed(sketches.set_column(1, "priority", pa.array(priority))) == expected
 
 
@@ -152,7 +183,9 @@ def test_collapse_does_not_depend_on_the_order_of_rows():
 
 def test_collapse_keeps_groups_apart():
     config = Config()
-    batch = sketch(documents_of(["a"] * 4 + [""] * 2, groups=[0, 7, 0, 7, 0, 7]), plan_for(config), config)
+    batch = sketch(
+        documents_of(["a"] * 4 + [""] * 2, groups=[0, 7, 0, 7, 0, 7]), plan_for(config), config
+    )
     assert collapsed(pa.Table.from_batches([batch])) == {2: 0, 3: 1}
 
 
@@ -170,7 +203,9 @@ def band_of(rows, keys):
 def links_of(band):
     links = link(band)
     assert links.schema == schema.LINKS
-    return sorted(zip(links.column("row").to_pylist(), links.column("smallest").to_pylist(), strict=True))
+    return sorted(
+        zip(links.column("row").to_pylist(), links.column("smallest").to_pylist(), strict=True)
+    )
 
 
 def test_link_is_a_star_around_the_smallest_row_of_each_bucket():
@@ -204,8 +239,12 @@ def test_links_of_a_band_connect_documents_with_equal_slots():
     batch = sketch(documents_of(texts), plan, config)
     signatures = jaccard.text_signatures(pa.array(texts), config)
     for band in range(plan.bands):
-        slots = [tuple(row) for row in signatures[:, band * plan.rows : (band + 1) * plan.rows].tolist()]
-        expected = [(row, slots.index(slot)) for row, slot in enumerate(slots) if slots.index(slot) != row]
+        slots = [
+            tuple(row) for row in signatures[:, band * plan.rows : (band + 1) * plan.rows].tolist()
+        ]
+        expected = [
+            (row, slots.index(slot)) for row, slot in enumerate(slots) if slots.index(slot) != row
+        ]
         assert links_of(batch.select(["row", schema.key_column(band)])) == expected
 
 
@@ -238,7 +277,9 @@ def test_verify_closes_pairs_into_components(pairs):
 
 
 def test_verify_takes_several_components_at_once():
-    verified = verified_of(["a b c", "a b c", "x y z", "x y z w"], components=[0, 0, 2, 2], threshold=0.7, pairs=True)
+    verified = verified_of(
+        ["a b c", "a b c", "x y z", "x y z w"], components=[0, 0, 2, 2], threshold=0.7, pairs=True
+    )
     assert verified.column("kept_row").to_pylist() == [None, 0, None, 2]
     assert verified.column("partners").to_pylist() == [[], [0], [], [2]]
     assert verified.column("compared").to_pylist() == [0, 1, 0, 1]
@@ -246,7 +287,10 @@ def test_verify_takes_several_components_at_once():
 
 def test_verifying_components_together_or_alone_gives_the_same_result():
     rng = random.Random(7)
-    families = [[" ".join(f"{name}{rng.randrange(8)}" for _ in range(12)) for _ in range(9)] for name in "abcde"]
+    families = [
+        [" ".join(f"{name}{rng.randrange(8)}" for _ in range(12)) for _ in range(9)]
+        for name in "abcde"
+    ]
     together = []
     for number, family in enumerate(families):
         for row in verified_of(family, threshold=0.6, pairs=True).to_pylist():
@@ -271,7 +315,9 @@ def found_in(verified, batch_rows=7):
     """The pairs of verified documents, in small batches."""
     table = pa.Table.from_batches([schema.partnered(pa.table(verified))])
     return FoundPairs(
-        verified.column("row").to_numpy(), lambda: iter(table.to_batches(max_chunksize=batch_rows)), sort_in_memory
+        verified.column("row").to_numpy(),
+        lambda: iter(table.to_batches(max_chunksize=batch_rows)),
+        sort_in_memory,
     )
 
 
@@ -292,10 +338,14 @@ def selected(classes, verified, num_ahead):
     known = {row["row"]: row for row in verified.to_pylist()}
     copies = classes
     for name, kind in (("kept_row", pa.int64()), ("similarity", pa.float64())):
-        values = [known.get(row, {}).get(name) for row in classes.column("representative").to_pylist()]
+        values = [
+            known.get(row, {}).get(name) for row in classes.column("representative").to_pylist()
+        ]
         copies = copies.append_column(name, pa.array(values, kind))
     found = [batch for table in (verified, copies) for batch in table.to_batches()]
-    selection = pa.Table.from_batches([select(batch, num_ahead) for batch in found], schema=schema.SELECTION)
+    selection = pa.Table.from_batches(
+        [select(batch, num_ahead) for batch in found], schema=schema.SELECTION
+    )
     return selection.sort_by("row")
 
 
@@ -312,7 +362,11 @@ def test_copies_follow_their_representative_in_select():
 
 def test_reference_rows_are_never_removed_and_never_paired_with_each_other():
     classes, verified = classes_of(0, 0, 2, 0), verified_of(["a b c"], threshold=0.7, pairs=True)
-    assert selected(classes, verified, 2).to_pydict() == {"row": [3], "kept_row": [0], "similarity": [1.0]}
+    assert selected(classes, verified, 2).to_pydict() == {
+        "row": [3],
+        "kept_row": [0],
+        "similarity": [1.0],
+    }
     assert listed(classes, verified, 2) == {(0, 3): 1.0, (1, 3): 1.0}
 
 
@@ -329,7 +383,10 @@ def test_select_does_not_depend_on_the_order_of_the_verified_rows():
 def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
     classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
-    assert listed(classes, verified, listed_at_once=listed_at_once) == near | {(0, 5): 1.0, (1, 4): 1.0}
+    assert listed(classes, verified, listed_at_once=listed_at_once) == near | {
+        (0, 5): 1.0,
+        (1, 4): 1.0,
+    }
     assert count_pairs(classes, found_in(verified), num_ahead=0) == 8
 
 
@@ -345,7 +402,9 @@ def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
     left, right = np.tril_indices(num_docs, -1)
     chosen = np.random.default_rng(1).permutation(left.size)[:400_000]
     columns = [left[chosen], right[chosen], np.full(chosen.size, 0.9)]
-    batches = pa.Table.from_arrays(list(map(pa.array, columns)), schema=schema.PARTNERED).to_batches(listed_at_once)
+    batches = pa.Table.from_arrays(
+        list(map(pa.array, columns)), schema=schema.PARTNERED
+    ).to_batches(listed_at_once)
 
     def sort(links, columns, by):
         return sort_on_disk(links, columns, by, tmp_path, 256 << 20, 1)
@@ -368,7 +427,11 @@ def test_verified_pairs_are_put_in_pieces(monkeypatch):
     pieces = []
     verified = verified_of(texts, threshold=0.7, pairs=True, put=pieces.append)
     assert max(piece.num_rows for piece in pieces) < 100 + 120
-    assert sum(verified.column("found").to_pylist()) == sum(piece.num_rows for piece in pieces) == 120 * 119 // 2
+    assert (
+        sum(verified.column("found").to_pylist())
+        == sum(piece.num_rows for piece in pieces)
+        == 120 * 119 // 2
+    )
     assert not any(verified.column("partners").to_pylist())
 
 
@@ -386,12 +449,15 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
     order = random.Random(seed).sample(range(50), k=50)
     rows, priority = 10 * np.arange(50) + 3, np.argsort(order)
     pairs = pa.table(
-        [[10 * a + 3 for a, _ in found], [10 * b + 3 for _, b in found], list(found.values())], schema=schema.ROW_PAIRS
+        [[10 * a + 3 for a, _ in found], [10 * b + 3 for _, b in found], list(found.values())],
+        schema=schema.ROW_PAIRS,
     )
     selection = lead_pairs(rows, priority, pairs)
     assert selection.schema == schema.SELECTION
     chosen = [(row["kept_row"] // 10, row["similarity"]) for row in selection.to_pylist()]
-    assert {row: kept for row, kept in enumerate(chosen) if kept[0] != row} == oracles.leaders(order, found)
+    assert {row: kept for row, kept in enumerate(chosen) if kept[0] != row} == oracles.leaders(
+        order, found
+    )
     closed = close_pairs(rows, priority, pairs) // 10
     assert closed.tolist() == oracles.clusters(50, oracles.components(order, found, sets))
 
@@ -399,8 +465,15 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
 def test_input_copies_of_a_reference_document_form_their_own_class():
     # Rows below 3 are reference documents; 7 and 8 copy 2, which has no shingles.
     copies = pa.table(
-        [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]], ["row", "representative", "num_shingles"]
+        [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]],
+        ["row", "representative", "num_shingles"],
     )
     [classes] = separate(copies.take([4, 2, 1, 0, 5, 3]), None, num_ahead=3)
     assert classes.schema == schema.CLASSES
-    assert sorted(tuple(row.values()) for row in classes.to_pylist()) == [(1, 0), (5, 4), (6, 3), (7, 2), (8, 2)]
+    assert sorted(tuple(row.values()) for row in classes.to_pylist()) == [
+        (1, 0),
+        (5, 4),
+        (6, 3),
+        (7, 2),
+        (8, 2),
+    ]

@@ -48,7 +48,11 @@ class MemoryBlocks:
 
     def stored(self):
         if self._put:
-            yield from pa.Table.from_batches(self._put).combine_chunks().to_batches(max_chunksize=self._stored_size)
+            yield from (
+                pa.Table.from_batches(self._put)
+                .combine_chunks()
+                .to_batches(max_chunksize=self._stored_size)
+            )
 
 
 def batch_of(documents):
@@ -60,7 +64,9 @@ def batch_of(documents):
 
 def config_of(mode, threshold):
     """Every pair of these small sets shares a bucket, so that the oracle needs no signatures."""
-    return Config(size=1, bands=128, rows=1, threshold=threshold, signature_filter=False, **MODES[mode])
+    return Config(
+        size=1, bands=128, rows=1, threshold=threshold, signature_filter=False, **MODES[mode]
+    )
 
 
 def by_row(verified):
@@ -78,7 +84,11 @@ def by_row(verified):
 @st.composite
 def components(draw, *, groups=(0,), priorities=(schema.AHEAD, 0, 0, 1)):
     """Documents of few words, in any order of rows, and sizes of blocks that cover them."""
-    texts = draw(st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7), min_size=1, max_size=14))
+    texts = draw(
+        st.lists(
+            st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7), min_size=1, max_size=14
+        )
+    )
     rows = draw(st.permutations(range(len(texts))))
     documents = [
         (row, " ".join(words), draw(st.sampled_from(priorities)), draw(st.sampled_from(groups)))
@@ -95,7 +105,9 @@ THRESHOLD = st.sampled_from([0.2, 1 / 3, 0.5, 0.6, 0.8, 1.0])
 
 @ALL_MODES
 @given(component=components(groups=(0, 0, -5)), threshold=THRESHOLD, stored_size=st.integers(1, 5))
-def test_blocks_give_the_same_result_as_the_whole_component(mode, component, threshold, stored_size):
+def test_blocks_give_the_same_result_as_the_whole_component(
+    mode, component, threshold, stored_size
+):
     documents, sizes = component
     config = config_of(mode, threshold)
     plan, batch = plan_for(config), batch_of(documents)
@@ -110,7 +122,12 @@ def test_blocks_give_the_same_result_as_the_whole_component(mode, component, thr
 def test_blocks_with_prefix_lists_give_the_same_result(monkeypatch, mode, seed):
     rng = np.random.default_rng(seed)
     documents = [
-        (row, " ".join(rng.choice(list("abcdefghi"), rng.integers(1, 9))), schema.AHEAD if row % 5 == 0 else row % 3, 0)
+        (
+            row,
+            " ".join(rng.choice(list("abcdefghi"), rng.integers(1, 9))),
+            schema.AHEAD if row % 5 == 0 else row % 3,
+            0,
+        )
         for row in range(24)
     ]
     config = config_of(mode, 0.5)
@@ -133,7 +150,9 @@ def test_blocks_of_a_default_plan_give_the_same_result_as_the_whole_component(mo
         words = list(page if rng.random() < 0.7 else page[::-1])
         for at in rng.integers(0, len(words), rng.integers(1, 5)):
             words[at] = f"edit{rng.integers(50)}"
-        documents.append((row, " ".join(words), schema.AHEAD if row % 11 == 0 else int(rng.integers(4)), 0))
+        documents.append(
+            (row, " ".join(words), schema.AHEAD if row % 11 == 0 else int(rng.integers(4)), 0)
+        )
     config = Config(threshold=0.6, **MODES[mode])
     plan, batch = plan_for(config), batch_of(documents)
     sizes = [block_size] * -(-num_docs // block_size)
@@ -167,7 +186,9 @@ def expected_by_row(documents, mode, threshold):
 def test_reference_documents_are_kept_and_matched_as_in_plain_python(mode, component, threshold):
     documents, _ = component
     config = config_of(mode, threshold)
-    assert by_row(verify(batch_of(documents), plan_for(config), config)) == expected_by_row(documents, mode, threshold)
+    assert by_row(verify(batch_of(documents), plan_for(config), config)) == expected_by_row(
+        documents, mode, threshold
+    )
 
 
 @ALL_MODES
@@ -175,24 +196,35 @@ def test_reference_documents_are_kept_and_matched_as_in_plain_python(mode, compo
 def test_documents_of_different_groups_are_never_compared(mode, component, threshold):
     documents, _ = component
     config = config_of(mode, threshold)
-    assert by_row(verify(batch_of(documents), plan_for(config), config)) == expected_by_row(documents, mode, threshold)
+    assert by_row(verify(batch_of(documents), plan_for(config), config)) == expected_by_row(
+        documents, mode, threshold
+    )
 
 
 def test_two_reference_documents_joined_through_another_are_both_kept():
     documents = [(0, "a b c d", 0, 0), (1, "a b c", schema.AHEAD, 0), (2, "b c d", schema.AHEAD, 0)]
     config = config_of("closure with pairs", 0.5)
     verified = by_row(verify(batch_of(documents), plan_for(config), config))
-    assert verified == {1: (None, None, []), 2: (None, None, []), 0: (1, 0.75, [(1, 0.75), (2, 0.75)])}
+    assert verified == {
+        1: (None, None, []),
+        2: (None, None, []),
+        0: (1, 0.75, [(1, 0.75), (2, 0.75)]),
+    }
 
 
 def test_document_matched_by_an_earlier_block_finds_a_better_match_in_its_own():
-    documents = [(9, "a b c d e f", 0, 0), (5, "a b c d x y", 1, 0), (4, "a b c d e x", 1, 0), (7, "a b c d x", 2, 0)]
+    documents = [
+        (9, "a b c d e f", 0, 0),
+        (5, "a b c d x y", 1, 0),
+        (4, "a b c d e x", 1, 0),
+        (7, "a b c d x", 2, 0),
+    ]
     config = config_of("leaders", 0.6)
     whole = verify(batch_of(documents), plan_for(config), config)
     for sizes in ([1, 3], [2, 2], [1, 1, 1, 1]):
-        assert by_row(verify_blocks(MemoryBlocks(batch_of(documents), sizes), plan_for(config), config)) == by_row(
-            whole
-        )
+        assert by_row(
+            verify_blocks(MemoryBlocks(batch_of(documents), sizes), plan_for(config), config)
+        ) == by_row(whole)
     assert by_row(whole)[7][:2] == (5, 5 / 6)
     assert by_row(whole)[4][:2] == (9, 5 / 7)
 
@@ -202,14 +234,19 @@ def test_closure_may_hold_documents_with_nothing_in_common(mode):
     chain = [(row, " ".join("abcdefgh"[row : row + 3]), 0, 0) for row in range(6)]
     config = config_of(mode, 0.5)
     whole = by_row(verify(batch_of(chain), plan_for(config), config))
-    assert by_row(verify_blocks(MemoryBlocks(batch_of(chain), [2, 2, 2]), plan_for(config), config)) == whole
+    assert (
+        by_row(verify_blocks(MemoryBlocks(batch_of(chain), [2, 2, 2]), plan_for(config), config))
+        == whole
+    )
     if "cluster" in MODES[mode]:
         assert whole[5][:2] == (0, 0.0)
 
 
 @ALL_MODES
 def test_no_blocks_give_no_rows(mode):
-    verified = verify_blocks(MemoryBlocks(batch_of([]), []), plan_for(Config()), config_of(mode, 0.5))
+    verified = verify_blocks(
+        MemoryBlocks(batch_of([]), []), plan_for(Config()), config_of(mode, 0.5)
+    )
     assert verified.schema == schema.VERIFIED
     assert verified.num_rows == 0
 
@@ -224,7 +261,10 @@ def test_leaders_compare_a_block_only_with_kept_documents_of_earlier_blocks():
 
 def test_few_kept_documents_are_compared_with_a_block_in_one_walk(monkeypatch):
     """However many batches they were spilled in: a walk costs what the block costs."""
-    documents = [(row, f"a b c d e f g h i{row}" if row % 5 else f"x{row} y{row}", 0, 0) for row in range(200)]
+    documents = [
+        (row, f"a b c d e f g h i{row}" if row % 5 else f"x{row} y{row}", 0, 0)
+        for row in range(200)
+    ]
     config = config_of("leaders", 0.7)
     plan, batch = plan_for(config), batch_of(documents)
     expected, walks = by_row(verify(batch, plan, config)), []

@@ -44,16 +44,25 @@ def true_recall(families, config):
     keys = band_keys(signatures, plan)
     a, b = np.array(pairs).T
     shares_bucket = (keys[a] == keys[b]).any(axis=1)
-    return float((shares_bucket & ((signatures[a] == signatures[b]).sum(axis=1) >= plan.min_agreement)).mean())
+    return float(
+        (
+            shares_bucket & ((signatures[a] == signatures[b]).sum(axis=1) >= plan.min_agreement)
+        ).mean()
+    )
 
 
 @pytest.mark.slow("a hundred runs and audits")
-@pytest.mark.parametrize(("num_runs", "least_covered"), [(30, 26), pytest.param(100, 93, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("num_runs", "least_covered"), [(30, 26), pytest.param(100, 93, marks=pytest.mark.long)]
+)
 def test_the_interval_covers_the_true_recall_in_93_of_100_runs(num_runs, least_covered):
     covered, recalls = 0, []
     for seed in range(num_runs):
         rng = random.Random(seed)
-        families = [family(rng, f"f{number}", rng.choice([1, 2, 2, 3, 4, 8])) for number in range(NUM_FAMILIES)]
+        families = [
+            family(rng, f"f{number}", rng.choice([1, 2, 2, 3, 4, 8]))
+            for number in range(NUM_FAMILIES)
+        ]
         texts = [text for members in families for text in members]
         rng.shuffle(texts)
         bands, rows = BANDS[seed % len(BANDS)]

@@ -1,9 +1,10 @@
 """Sketches follow the S-curve: unbiased, with small variance, and based on hashes without a pattern.
 
-Every seed salts the shingle hashes anew, so 300 seeds (4,000 in `make test-all`) are as many independent draws of each
-pair of signatures.
-The seeds are fixed. Were they drawn again, a correct sketch would fail somewhere in this file less than once in 200
-times: 88 pairs at 4.5 standard errors, or the same tail of an exact distribution, and some tails a test names itself.
+Every seed salts the shingle hashes anew, so 300 seeds (4,000 in `make test-all`) are as many
+independent draws of each pair of signatures. The seeds are fixed. Were they drawn again, a correct
+sketch would fail somewhere in this file less than once in 200
+times: 88 pairs at 4.5 standard errors, or the same tail of an exact distribution, and some tails a
+test names itself.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ def nearest_shared(size, similarity):
 
 
 # (size, shared): with 5 or 10 shingles two of the four similarities coincide.
-CASES = sorted({(size, nearest_shared(size, similarity)) for size in SIZES for similarity in SIMILARITIES})
+CASES = sorted(
+    {(size, nearest_shared(size, similarity)) for size in SIZES for similarity in SIMILARITIES}
+)
 
 
 def random_pair(size, shared):
     """Random words; a shingle is 5 of them, so the first `shared + 4` words make the shared shingles."""
     rng = random.Random(size * 10_000 + shared)
     start, *ends = (
-        [f"{rng.getrandbits(32):x}" for _ in range(count)] for count in (shared + 4, size - shared, size - shared)
+        [f"{rng.getrandbits(32):x}" for _ in range(count)]
+        for count in (shared + 4, size - shared, size - shared)
     )
     return [" ".join(start + end) for end in ends]
 
@@ -57,7 +61,11 @@ SOURCES = {"random words": (random_pair, 5), "consecutive numbers": (consecutive
 EVERY_SKETCH = pytest.mark.parametrize("sketch", SKETCHES)
 EVERY_SOURCE = pytest.mark.parametrize("source", SOURCES)
 EVERY_NUM_SEEDS = pytest.mark.parametrize(
-    "num_seeds", [300, pytest.param(4000, marks=[pytest.mark.long, pytest.mark.slow("draws 176,000 signatures")])]
+    "num_seeds",
+    [
+        300,
+        pytest.param(4000, marks=[pytest.mark.long, pytest.mark.slow("draws 176,000 signatures")]),
+    ],
 )
 EVERY_CASE = pytest.mark.parametrize(("size", "shared"), CASES)
 
@@ -69,14 +77,18 @@ def is_equal(source, sketch, num_seeds):
     texts = pa.array([text for case in CASES for text in make_pair(*case)])
     drawn = np.empty((num_seeds, len(CASES), NUM_PERM), np.bool_)
     for seed in range(num_seeds):
-        signatures = jaccard.text_signatures(texts, Config(seed=seed, size=shingle_size, sketch=sketch))
+        signatures = jaccard.text_signatures(
+            texts, Config(seed=seed, size=shingle_size, sketch=sketch)
+        )
         drawn[seed] = signatures[::2] == signatures[1::2]
     return drawn
 
 
 def draws_of(source, sketch, size, shared, num_seeds):
     """bool[seeds, slots] of one pair, and its true similarity."""
-    return is_equal(source, sketch, num_seeds)[:, CASES.index((size, shared))], shared / (2 * size - shared)
+    return is_equal(source, sketch, num_seeds)[:, CASES.index((size, shared))], shared / (
+        2 * size - shared
+    )
 
 
 def tails(count, num_draws, chance):
@@ -117,7 +129,9 @@ def test_share_of_equal_slots_is_the_similarity_on_average(source, sketch, size,
 @EVERY_SOURCE
 @EVERY_SKETCH
 @EVERY_CASE
-def test_every_slot_agrees_with_probability_equal_to_the_similarity(source, sketch, size, shared, num_seeds):
+def test_every_slot_agrees_with_probability_equal_to_the_similarity(
+    source, sketch, size, shared, num_seeds
+):
     """5.8 standard errors in each of 128 slots are a tail of 8.5e-7 together."""
     draws, similarity = draws_of(source, sketch, size, shared, num_seeds)
     standard_error = math.sqrt(similarity * (1 - similarity) / num_seeds)
@@ -139,7 +153,9 @@ def test_variance_is_at_most_that_of_independent_slots(source, sketch, size, sha
 @EVERY_NUM_SEEDS
 @EVERY_SOURCE
 @pytest.mark.parametrize(("size", "shared"), [case for case in CASES if case[0] in (50, 200)])
-def test_the_fast_sketch_has_lower_variance_with_about_as_many_shingles_as_slots(source, size, shared, num_seeds):
+def test_the_fast_sketch_has_lower_variance_with_about_as_many_shingles_as_slots(
+    source, size, shared, num_seeds
+):
     """Measured 0.58 to 0.73 of the variance of independent slots; 0.75 plus 4.5 errors of the estimate."""
     draws, similarity = draws_of(source, "fast", size, shared, num_seeds)
     most = 0.75 * (1 + MAX_STANDARD_ERRORS * math.sqrt(2 / num_seeds))

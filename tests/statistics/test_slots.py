@@ -1,6 +1,7 @@
 """Slots of every measure agree as often as its family predicts, bands follow its S-curve, and a run reaches its recall.
 
-A seed draws all slots anew; the seeds are fixed. Were they drawn again, a correct measure would fail somewhere in this
+A seed draws all slots anew; the seeds are fixed. Were they drawn again, a correct measure would
+fail somewhere in this
 file less than once in 1,000 times: about 50 comparisons at 4.5 standard errors.
 """
 
@@ -50,7 +51,8 @@ def pair_of_baskets(similarity):
     rng = np.random.default_rng(round(similarity * 1000))
     weights = np.exp(rng.standard_normal(20) * 2)
     weights /= weights.sum()
-    # Half of the difference is items missing from the second basket; the other half is lower weights.
+    # Half of the difference is items missing from the second basket; the other half is lower
+    # weights.
     one = {f"item {number}": weight for number, weight in enumerate(weights.tolist())}
     two, spare = dict(one), 1 - similarity
     for item, weight in sorted(one.items(), key=lambda entry: entry[1]):
@@ -80,7 +82,9 @@ def contents_of(source, measure, **settings):
 @functools.cache
 def drawn(measure, similarity):
     """Slots and band keys of a pair, and the plan, for every seed."""
-    contents, config = contents_of(PAIRS[measure](similarity), measure, threshold=0.7, num_perm=128, recall=0.8)
+    contents, config = contents_of(
+        PAIRS[measure](similarity), measure, threshold=0.7, num_perm=128, recall=0.8
+    )
     plan = plan_for(config)
     slots, keys = [], []
     for seed in range(NUM_SEEDS):
@@ -92,7 +96,10 @@ def drawn(measure, similarity):
 
 
 def assert_share(found, expected, count):
-    assert abs(found - expected) <= MAX_STANDARD_ERRORS * math.sqrt(expected * (1 - expected) / count) + 1e-12
+    assert (
+        abs(found - expected)
+        <= MAX_STANDARD_ERRORS * math.sqrt(expected * (1 - expected) / count) + 1e-12
+    )
 
 
 @EVERY_MEASURE
@@ -130,13 +137,19 @@ def corpus_at_threshold(measure, num_pairs):
         return np.concatenate([one, one ^ flips])
     if measure == "weighted":
         baskets = [{f"{pair} {item}": 0.1 for item in range(9)} for pair in range(num_pairs)]
-        return baskets + [basket | {f"{pair} 0": 0.0, f"{pair} 9": 0.1} for pair, basket in enumerate(baskets)]
+        return baskets + [
+            basket | {f"{pair} 0": 0.0, f"{pair} 9": 0.1} for pair, basket in enumerate(baskets)
+        ]
     one, other = rng.standard_normal((2, num_pairs, 64))
     other -= (one * other).sum(axis=1, keepdims=True) / (one**2).sum(axis=1, keepdims=True) * one
-    lengths = np.linalg.norm(one, axis=1, keepdims=True) / np.linalg.norm(other, axis=1, keepdims=True)
+    lengths = np.linalg.norm(one, axis=1, keepdims=True) / np.linalg.norm(
+        other, axis=1, keepdims=True
+    )
     if measure == "cosine":
         return np.concatenate([one, 0.8 * one + 0.6 * (1 - 1e-9) * other * lengths])
-    return np.concatenate([one, one + other / np.linalg.norm(other, axis=1, keepdims=True) * 0.25 * (1 - 1e-12)])
+    return np.concatenate(
+        [one, one + other / np.linalg.norm(other, axis=1, keepdims=True) * 0.25 * (1 - 1e-12)]
+    )
 
 
 @EVERY_MEASURE

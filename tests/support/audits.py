@@ -21,7 +21,9 @@ def found_and_true(texts, groups=None, **settings):
     config = Config(**settings)
     plan = plan_for(config)
     shape = {"unit": config.unit, "size": config.size, "multiset": config.multiset}
-    pairs = oracles.true_pairs([oracles.shingles(text, **shape) for text in texts], config.threshold)
+    pairs = oracles.true_pairs(
+        [oracles.shingles(text, **shape) for text in texts], config.threshold
+    )
     pairs = pairs if groups is None else oracles.shares_group(pairs, groups)
     signatures = jaccard.text_signatures(pa.array(texts, pa.large_string()), config)
     keys = band_keys(signatures, plan)

@@ -13,7 +13,9 @@ class Tab:
         self.context = browser.new_context(accept_downloads=True, **settings)
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000)
-        self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        self.page.on(
+            "console", lambda line: self.errors.append(line.text) if line.type == "error" else None
+        )
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self._note)
 

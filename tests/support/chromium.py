@@ -47,11 +47,20 @@ def install_chromium(apt: Path = _APT, pause_seconds: float = 5.0) -> str:
             if attempt:
                 time.sleep(pause_seconds)
             said = _run(apt, "update", "-qq") + _run(
-                apt, "install", "-qq", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120", "chromium"
+                apt,
+                "install",
+                "-qq",
+                "-y",
+                "--no-install-recommends",
+                "-o",
+                "DPkg::Lock::Timeout=120",
+                "chromium",
             )
         found = _on_path()
     if found is None:
-        raise NoChromiumError(f"no Chromium: apt could not install it {_ATTEMPTS} times; it said:\n{said}")
+        raise NoChromiumError(
+            f"no Chromium: apt could not install it {_ATTEMPTS} times; it said:\n{said}"
+        )
     return found
 
 

@@ -24,7 +24,8 @@ from neardup.io.formats import arrow, json_array, parquet, text, warc
 from neardup.measures import jaccard
 from support import oracles
 
-# One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at the threshold.
+# One equal slot makes a bucket, so that a run finds what the oracle finds: 2**-20 misses a pair at
+# the threshold.
 EVERY_PAIR = {"bands": 20, "rows": 1, "signature_filter": False, "threshold": 0.5, "size": 2}
 TABLE_FORMATS = ("parquet", "pq", "arrow", "feather", "ipc", "arrows")
 LINE_FORMATS = ("jsonl", "ndjson", "json", "csv", "tsv")
@@ -41,7 +42,12 @@ def rows(seed=3, num_documents=40):
     """Rows of texts of all kinds, some near-copies of others, some without a word."""
     texts = oracles.random_corpus(seed, num_documents)
     return tuple(
-        {"id": f"d{number * 7 % 997:03}", "text": text, "score": number * 5 % 13, "site": f"site{number % 3}"}
+        {
+            "id": f"d{number * 7 % 997:03}",
+            "text": text,
+            "score": number * 5 % 13,
+            "site": f"site{number % 3}",
+        }
         for number, text in enumerate(texts)
     )
 
@@ -72,7 +78,12 @@ def encoded(documents, form):
         ).encode()
     if form in ("csv", "tsv"):
         lines = io.StringIO()
-        writer = csv.writer(lines, delimiter="," if form == "csv" else "\t", lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer = csv.writer(
+            lines,
+            delimiter="," if form == "csv" else "\t",
+            lineterminator="\n",
+            quoting=csv.QUOTE_ALL,
+        )
         writer.writerow(documents[0])
         writer.writerows(document.values() for document in documents)
         return lines.getvalue().encode()
@@ -86,7 +97,9 @@ def _table_bytes(table, form):
     elif form == "feather":
         pyarrow.feather.write_feather(table, sink, chunksize=11)
     else:
-        with (pa.ipc.new_stream if form == "arrows" else pa.ipc.new_file)(sink, table.schema) as writer:
+        with (pa.ipc.new_stream if form == "arrows" else pa.ipc.new_file)(
+            sink, table.schema
+        ) as writer:
             writer.write_table(table, max_chunksize=7)
     return sink.getvalue().to_pybytes()
 
@@ -106,7 +119,11 @@ def read_rows(path):
     if form in ("jsonl", "ndjson", "json"):
         return [json.loads(line) for line in content.split(b"\n") if line.strip()]
     if form in ("csv", "tsv"):
-        return list(csv.DictReader(io.StringIO(content.decode(), newline=""), delimiter="," if form == "csv" else "\t"))
+        return list(
+            csv.DictReader(
+                io.StringIO(content.decode(), newline=""), delimiter="," if form == "csv" else "\t"
+            )
+        )
     if form in ("parquet", "pq"):
         return pq.read_table(pa.BufferReader(content)).to_pylist()
     opened = pa.ipc.open_stream if form == "arrows" else pa.ipc.open_file
@@ -123,11 +140,15 @@ def write_json_lines(path, documents):
 
 def deduplicate(inputs, out, **settings):
     """Run on files with settings by name; with LSH unless stated otherwise."""
-    return api.deduplicate(as_paths(map(str, inputs)), out=out, config=_by_bands(settings), progress=lambda _: None)
+    return api.deduplicate(
+        as_paths(map(str, inputs)), out=out, config=_by_bands(settings), progress=lambda _: None
+    )
 
 
 def find_pairs(inputs, out, **settings):
-    return api.find_pairs(as_paths(map(str, inputs)), out=out, config=_by_bands(settings), progress=lambda _: None)
+    return api.find_pairs(
+        as_paths(map(str, inputs)), out=out, config=_by_bands(settings), progress=lambda _: None
+    )
 
 
 def _by_bands(settings):
@@ -178,19 +199,28 @@ def removed_rows(report, firsts=None):
 def pair_rows(pairs, firsts=None):
     firsts = firsts or {}
     return {
-        (firsts.get(row["file_a"], 0) + row["row_a"] - 1, firsts.get(row["file_b"], 0) + row["row_b"] - 1): row[
-            "similarity"
-        ]
+        (
+            firsts.get(row["file_a"], 0) + row["row_a"] - 1,
+            firsts.get(row["file_b"], 0) + row["row_b"] - 1,
+        ): row["similarity"]
         for row in pairs.to_pylist()
     }
 
 
 def contents(folder, *, without=("seconds", "stages", "peak_memory_bytes")):
     """Every file of an output; report.json without what may differ."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    found = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
     report = json.loads(found["report.json"])
-    report["config"] = {name: value for name, value in report["config"].items() if name not in ("threads", "memory")}
+    report["config"] = {
+        name: value for name, value in report["config"].items() if name not in ("threads", "memory")
+    }
     if report["audit"] is not None:
-        report["audit"] = {name: value for name, value in report["audit"].items() if name not in without}
+        report["audit"] = {
+            name: value for name, value in report["audit"].items() if name not in without
+        }
     found["report.json"] = {name: value for name, value in report.items() if name not in without}
     return found

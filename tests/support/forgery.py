@@ -1,8 +1,8 @@
 """How to forge a text with the digest of another, as long as the digest is a sum of the hashes of a known seed.
 
-A generalised birthday attack (Wagner, 2002). Every list holds hashes of words, and the forged text takes one word of
-each. In a round, two lists become one, with the sums that are zero in more bits than before. After the last round one
-list is left, and some of its sums are zero in all 128 bits.
+A generalised birthday attack (Wagner, 2002). Every list holds hashes of words, and the forged text
+takes one word of each. In a round, two lists become one, with the sums that are zero in more bits
+than before. After the last round one list is left, and some of its sums are zero in all 128 bits.
 """
 
 from pathlib import Path

@@ -20,7 +20,9 @@ _PACKED = {"texts": "text", "fresh": "sketch"}
 @contextlib.contextmanager
 def forged(folder: Path, table: str) -> Iterator[sqlite3.Connection]:
     """Change a table of an index; its digests are valid afterwards."""
-    with contextlib.closing(sqlite3.connect(folder / index_folder.FILE, isolation_level=None)) as connection:
+    with contextlib.closing(
+        sqlite3.connect(folder / index_folder.FILE, isolation_level=None)
+    ) as connection:
         yield connection
         seal(connection, table)
 
@@ -28,18 +30,26 @@ def forged(folder: Path, table: str) -> Iterator[sqlite3.Connection]:
 def seal(connection: sqlite3.Connection, table: str) -> None:
     """Make the digests of the rows of a table valid."""
     if table in _PACKED:
-        for number, data in connection.execute(f"SELECT number, {_PACKED[table]} FROM {table}").fetchall():
+        for number, data in connection.execute(
+            f"SELECT number, {_PACKED[table]} FROM {table}"
+        ).fetchall():
             if isinstance(data, bytes):
-                connection.execute(f"UPDATE {table} SET digest = ? WHERE number = ?", (zlib.crc32(data), number))
+                connection.execute(
+                    f"UPDATE {table} SET digest = ? WHERE number = ?", (zlib.crc32(data), number)
+                )
     elif table == "documents":
         for number, *rest, _ in connection.execute("SELECT * FROM documents").fetchall():
             digest = sqlite.row_digest(number, *rest)
             connection.execute("UPDATE documents SET digest = ? WHERE number = ?", (digest, number))
     elif table == "state":
-        for row in connection.execute("SELECT next_number, generation, documents, index_id FROM state").fetchall():
+        for row in connection.execute(
+            "SELECT next_number, generation, documents, index_id FROM state"
+        ).fetchall():
             connection.execute("UPDATE state SET digest = ?", (sqlite.row_digest(*row),))
     elif table == "meta":
-        for (value,) in connection.execute("SELECT value FROM meta WHERE name = 'settings'").fetchall():
+        for (value,) in connection.execute(
+            "SELECT value FROM meta WHERE name = 'settings'"
+        ).fetchall():
             digest = str(sqlite.row_digest(value))
             connection.execute("UPDATE meta SET value = ? WHERE name = 'digest'", (digest,))
 
@@ -66,7 +76,13 @@ def entries_of(data: bytes | bytearray) -> list[Entry]:
         at = segment._HEAD.size + number * segment._SECTION.size
         name, kind, rows, columns, offset, _ = segment._SECTION.unpack_from(data, at)
         found.append(
-            Entry(at, name.rstrip(b"\0").decode(), np.dtype(kind.rstrip(b"\0").decode()), rows * columns, offset)
+            Entry(
+                at,
+                name.rstrip(b"\0").decode(),
+                np.dtype(kind.rstrip(b"\0").decode()),
+                rows * columns,
+                offset,
+            )
         )
     return found
 

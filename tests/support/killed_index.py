@@ -21,12 +21,16 @@ def main(path, seed):
     with Index.open(path) as index:
         for number in itertools.count():
             name = f"{seed}/{number}"
-            step = draw.choice(["insert", "insert", "insert_many", "remove", "replace", "compact", "snapshot"])
+            step = draw.choice(
+                ["insert", "insert", "insert_many", "remove", "replace", "compact", "snapshot"]
+            )
             say("began", step, name)
             if step == "insert":
                 index.insert(name, f"{name} alone with some words of its own")
             elif step == "insert_many":
-                index.insert_many({f"{name}/{at}": text for at, text in enumerate(texts(12, number).values())})
+                index.insert_many(
+                    {f"{name}/{at}": text for at, text in enumerate(texts(12, number).values())}
+                )
             elif step == "remove":
                 removed = sorted(index.ids())[:3]
                 say("removing", *removed)

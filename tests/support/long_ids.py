@@ -16,7 +16,8 @@ IDS = (
     "two\nlines",
     "x" + "\U0001f600" * 300,
 )
-# As they are listed: the beginning and the end, hidden characters spelled out, no half of a surrogate pair.
+# As they are listed: the beginning and the end, hidden characters spelled out, no half of a
+# surrogate pair.
 SHOWN = {
     IDS[0]: "k" * 64 + "…" + "k" * 19 + "-4 KB",
     MEGABYTE: "m" * 64 + "…" + "m" * 20 + "-end",
@@ -28,7 +29,9 @@ HIDDEN = ("\u202e", "\u2066", "\x1b", "\x00", "\n", "\t")
 
 def make_run(folder):
     """Write the corpus and the run, one cluster of all documents; return the folder of the run."""
-    lines = [json.dumps({"id": name, "text": f"{TEXT} {number}"}) for number, name in enumerate(IDS)]
+    lines = [
+        json.dumps({"id": name, "text": f"{TEXT} {number}"}) for number, name in enumerate(IDS)
+    ]
     (folder / "pages.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     neardup.deduplicate(folder / "pages.jsonl", out=folder / "clean", threshold=0.8)
     return folder / "clean"
@@ -36,7 +39,14 @@ def make_run(folder):
 
 def check_views(tab, widths=(400, 1200)):
     """Check every view in a narrow and in a wide window, then that whole ids can be copied."""
-    views = ("", "clusters", "cluster/0", "pair/0/1", "pair/2/3", *(f"document/{key}" for key in range(len(IDS))))
+    views = (
+        "",
+        "clusters",
+        "cluster/0",
+        "pair/0/1",
+        "pair/2/3",
+        *(f"document/{key}" for key in range(len(IDS))),
+    )
     for width in widths:
         tab.page.set_viewport_size({"width": width, "height": 800})
         for view in (*views, "search?search=word0", "review"):

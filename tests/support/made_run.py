@@ -16,7 +16,9 @@ SCRIPT = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 
 
 
 def sentence(random_number: random.Random, num_words: int) -> str:
-    return " ".join(random_number.choice(WORDS) + str(random_number.randrange(90)) for _ in range(num_words))
+    return " ".join(
+        random_number.choice(WORDS) + str(random_number.randrange(90)) for _ in range(num_words)
+    )
 
 
 @functools.cache
@@ -44,7 +46,9 @@ def documents() -> dict[str, str]:
 
 def make_run(folder: Path) -> Path:
     """Write the corpus and the run; return the folder of the run."""
-    lines = [json.dumps({"id": name, "text": text, "lang": "en"}) for name, text in documents().items()]
+    lines = [
+        json.dumps({"id": name, "text": text, "lang": "en"}) for name, text in documents().items()
+    ]
     (folder / "pages.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n", "utf-8")
     neardup.deduplicate(folder / "pages.jsonl", out=folder / "clean", **SETTINGS)
     return folder / "clean"
@@ -52,4 +56,6 @@ def make_run(folder: Path) -> Path:
 
 def data_of(text):
     """The JSON of a page, as a browser reads it."""
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1]
+    )

@@ -1,6 +1,7 @@
 """The whole algorithm in plain Python sets, written independently of the package: the reference for every run.
 
-It imports nothing of neardup. Documents are rows of a list; a pair is (row_a, row_b) with row_a < row_b.
+It imports nothing of neardup. Documents are rows of a list; a pair is (row_a, row_b) with row_a <
+row_b.
 """
 
 from __future__ import annotations
@@ -17,14 +18,37 @@ Removed = dict[int, tuple[int, float]]
 
 # Unicode's White_Space; str.isspace() also accepts U+001C to U+001F.
 WHITE_SPACE = frozenset(
-    map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000])
+    map(
+        chr,
+        [
+            *range(9, 14),
+            0x20,
+            0x85,
+            0xA0,
+            0x1680,
+            *range(0x2000, 0x200B),
+            0x2028,
+            0x2029,
+            0x202F,
+            0x205F,
+            0x3000,
+        ],
+    )
 )
-# Scripts written without spaces, by the ranges that the tests use; other characters in them still separate.
+# Scripts written without spaces, by the ranges that the tests use; other characters in them still
+# separate.
 ONE_TOKEN_A_CHARACTER = (
     *((0x0E01, 0x0E5B), (0x0E81, 0x0EDF)),  # Thai, Lao
     *((0x1000, 0x109F), (0xA9E0, 0xA9FE), (0xAA60, 0xAA7F), (0x1780, 0x17F9)),  # Myanmar, Khmer
     *((0x3041, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F)),  # Hiragana, Katakana, their marks
-    *((0x3005, 0x3007), (0x3021, 0x302D), (0x3031, 0x303C), (0x3400, 0x9FFF), (0xF900, 0xFAD9), (0x20000, 0x3134A)),
+    *(
+        (0x3005, 0x3007),
+        (0x3021, 0x302D),
+        (0x3031, 0x303C),
+        (0x3400, 0x9FFF),
+        (0xF900, 0xFAD9),
+        (0x20000, 0x3134A),
+    ),
 )
 
 
@@ -38,7 +62,9 @@ def normalize(text: str, form: str = "nfc", *, without_accents: bool = False) ->
     text = unicodedata.normalize(form.upper(), text)
     if without_accents:
         letters = [
-            character for character in unicodedata.normalize("NFD", text) if not "\u0300" <= character <= "\u036f"
+            character
+            for character in unicodedata.normalize("NFD", text)
+            if not "\u0300" <= character <= "\u036f"
         ]
         text = unicodedata.normalize("NFC", "".join(letters))
     return "".join(map(fold_case, text))
@@ -62,14 +88,22 @@ def words(text: str, *, fold_numbers: bool = False) -> list[str]:
             tokens += [character, ""]
         else:
             tokens[-1] += character
-    return ["0" if fold_numbers and all(map(is_digit, token)) else token for token in tokens if token]
+    return [
+        "0" if fold_numbers and all(map(is_digit, token)) else token for token in tokens if token
+    ]
 
 
 def characters(text: str, *, fold_numbers: bool = False) -> list[str]:
     """The text with each run of white space as one space, also at both ends."""
     units: list[str] = []
     for character in normalize(text):
-        unit = " " if character in WHITE_SPACE else "0" if fold_numbers and is_digit(character) else character
+        unit = (
+            " "
+            if character in WHITE_SPACE
+            else "0"
+            if fold_numbers and is_digit(character)
+            else character
+        )
         joins_a_run = unit == " " or (fold_numbers and unit == "0")
         if not (joins_a_run and units and units[-1] == unit):
             units.append(unit)
@@ -90,7 +124,11 @@ def shingles(
     if normalise != "nfc" or fold_accents:
         text = normalize(text, normalise, without_accents=fold_accents)
     units = {"word": words, "char": characters}[unit](text, fold_numbers=fold_numbers)
-    windows = [tuple(units[at : at + size]) for at in range(max(1, len(units) - size + 1))] if units else []
+    windows = (
+        [tuple(units[at : at + size]) for at in range(max(1, len(units) - size + 1))]
+        if units
+        else []
+    )
     if not multiset:
         return frozenset(windows)
     return frozenset((window, windows[:at].count(window)) for at, window in enumerate(windows))
@@ -101,7 +139,9 @@ def jaccard(a: frozenset, b: frozenset) -> float:
     return len(a & b) / len(a | b) if a and b else 0.0
 
 
-def true_pairs(sets: Sequence[frozenset], threshold: float, *, collapse_empty: bool = False) -> Pairs:
+def true_pairs(
+    sets: Sequence[frozenset], threshold: float, *, collapse_empty: bool = False
+) -> Pairs:
     found = {}
     for row_b, b in enumerate(sets):
         for row_a, a in enumerate(sets[:row_b]):
@@ -117,7 +157,9 @@ def num_exact_duplicates(sets: Sequence[frozenset], *, collapse_empty: bool = Fa
     return sum(classes.values()) - len(classes)
 
 
-def keep_order(keep: str, texts: Sequence[str], scores: Sequence[float | None] | None = None) -> list[int]:
+def keep_order(
+    keep: str, texts: Sequence[str], scores: Sequence[float | None] | None = None
+) -> list[int]:
     """Rows in keep order; ties by row, null and NaN last."""
     rows = range(len(texts))
     if keep == "first":
@@ -139,14 +181,21 @@ def similarity_of(pairs: Pairs, row: int, other: int) -> float | None:
 def leaders(order: Iterable[int], pairs: Pairs) -> Removed:
     """Keep a document unless it is a pair with a kept one; then it points to the most similar kept one so far.
 
-    A copy follows the first of its copies, even if a more similar document was kept in the meantime.
+    A copy follows the first of its copies, even if a more similar document was kept in the
+    meantime.
     """
     kept: list[int] = []
     removed: Removed = {}
     best_copy: dict[int, int] = {}
     for row in order:
-        best_copy[row] = next((other for other in best_copy if similarity_of(pairs, row, other) == 1), row)
-        matches = [(-similarity_of(pairs, row, other), other) for other in kept if similarity_of(pairs, row, other)]
+        best_copy[row] = next(
+            (other for other in best_copy if similarity_of(pairs, row, other) == 1), row
+        )
+        matches = [
+            (-similarity_of(pairs, row, other), other)
+            for other in kept
+            if similarity_of(pairs, row, other)
+        ]
         if best_copy[row] in removed:
             removed[row] = removed[best_copy[row]]
         elif matches:
@@ -169,7 +218,10 @@ def components(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset]) ->
         kept_row = best.setdefault(component[row], row)
         if kept_row != row:
             found = similarity_of(pairs, row, kept_row)
-            removed[row] = (kept_row, jaccard(sets[row], sets[kept_row]) if found is None else found)
+            removed[row] = (
+                kept_row,
+                jaccard(sets[row], sets[kept_row]) if found is None else found,
+            )
     return dict(sorted(removed.items()))
 
 
@@ -203,14 +255,18 @@ BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ")
 
 
 def capitals(text: str) -> str:
-    return "".join(character.upper() if len(character.upper()) == 1 else character for character in text)
+    return "".join(
+        character.upper() if len(character.upper()) == 1 else character for character in text
+    )
 
 
 def decomposed(text: str) -> str:
     return unicodedata.normalize("NFD", text)
 
 
-def random_corpus(seed: int, num_documents: int, vocabulary: Sequence[str] = tuple(WORDS.split())) -> list[str]:
+def random_corpus(
+    seed: int, num_documents: int, vocabulary: Sequence[str] = tuple(WORDS.split())
+) -> list[str]:
     """Documents of few words with edited copies, copies of copies, exact copies in another spelling, and empty ones."""
     rng = random.Random(seed)
     corpus: list[list[str]] = []
@@ -225,7 +281,9 @@ def random_corpus(seed: int, num_documents: int, vocabulary: Sequence[str] = tup
             document = rng.choices(vocabulary, k=rng.choice([0, 0, 1, 3, 5, 8, 12, 20, 30, 40]))
         corpus.append(document)
         blanks = rng.choice([" ", BLANKS])
-        text = "".join(word + rng.choice(blanks) for word in document) or rng.choice(["", "", " ", "\n", "...", "😀"])
+        text = "".join(word + rng.choice(blanks) for word in document) or rng.choice(
+            ["", "", " ", "\n", "...", "😀"]
+        )
         texts.append(rng.choice([str, str, str.strip, str.lower, capitals, decomposed])(text))
     return texts
 
@@ -233,7 +291,11 @@ def random_corpus(seed: int, num_documents: int, vocabulary: Sequence[str] = tup
 def without_ahead(pairs: Pairs, ahead: Iterable[int]) -> Pairs:
     """Reference documents are not compared with each other."""
     ahead = set(ahead)
-    return {(a, b): similarity for (a, b), similarity in pairs.items() if not (a in ahead and b in ahead)}
+    return {
+        (a, b): similarity
+        for (a, b), similarity in pairs.items()
+        if not (a in ahead and b in ahead)
+    }
 
 
 def across(pairs: Pairs, num_ahead: int) -> Pairs:
@@ -246,7 +308,9 @@ def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
     removed: Removed = {}
     passed: list[int] = []
     for row in order:
-        kept = [other for other in passed if other not in removed and similarity_of(pairs, row, other)]
+        kept = [
+            other for other in passed if other not in removed and similarity_of(pairs, row, other)
+        ]
         if kept:
             best = min(kept, key=lambda other: (-similarity_of(pairs, row, other), other))
             removed[row] = (best, similarity_of(pairs, row, best))
@@ -254,7 +318,9 @@ def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
     return removed
 
 
-def verified_closure(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset], ahead: Iterable[int]) -> Removed:
+def verified_closure(
+    order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset], ahead: Iterable[int]
+) -> Removed:
     """`components` where reference documents are always kept."""
     closed = components(order, pairs, sets)
     return {row: match for row, match in closed.items() if row not in set(ahead)}
@@ -291,9 +357,13 @@ class Truth:
         self.only_against, self.per_cluster = only_against, per_cluster
         self.sets = [shingles(text or "", **reading) for text in texts]
         self.groups = [None] * len(texts) if groups is None else groups
-        pairs = shares_group(true_pairs(self.sets, threshold, collapse_empty=collapse_empty), self.groups)
+        pairs = shares_group(
+            true_pairs(self.sets, threshold, collapse_empty=collapse_empty), self.groups
+        )
         pairs = {pair: similarity for pair, similarity in pairs.items() if {*pair} <= {*self.rows}}
-        self.pairs = across(pairs, num_ahead) if only_against else without_ahead(pairs, range(num_ahead))
+        self.pairs = (
+            across(pairs, num_ahead) if only_against else without_ahead(pairs, range(num_ahead))
+        )
         order = keep_order(keep, [text or "" for text in texts], scores)
         is_known = set(self.rows).__contains__
         self.order = [
@@ -334,7 +404,11 @@ class Truth:
     @property
     def exact_duplicates(self) -> int:
         """The input's own documents that are a copy of a better one; with only_against, of one ahead."""
-        classes = [copies for copies in self.classes() if not self.only_against or copies[0] < self.num_ahead]
+        classes = [
+            copies
+            for copies in self.classes()
+            if not self.only_against or copies[0] < self.num_ahead
+        ]
         return sum(row >= self.num_ahead for copies in classes for row in copies[1:])
 
     def count_against(self, removed: Removed) -> int:
@@ -344,6 +418,11 @@ class Truth:
     def with_copies(self, found: Pairs) -> Pairs:
         """Extend found pairs to copies: a copy has the partners of its original, and is its partner."""
         class_of = {row: copies for copies in self.classes() for row in copies}
-        spread = {(min(a, b), max(a, b)) for pair in found for a in class_of[pair[0]] for b in class_of[pair[1]]}
+        spread = {
+            (min(a, b), max(a, b))
+            for pair in found
+            for a in class_of[pair[0]]
+            for b in class_of[pair[1]]
+        }
         spread |= {(a, b) for copies in self.classes() for a in copies for b in copies}
         return {pair: similarity for pair, similarity in self.pairs.items() if pair in spread}

@@ -19,7 +19,9 @@ def plain_match(failed_base=None):
     """A copy of the matching of components over plain kernels; hot after `failed_base` failures, if given."""
     copies = {}
     copy = _copy(match, copies)
-    copy.kernel, copy.list_kernel = (_copy(module, copies) for module in (match.kernel, match.list_kernel))
+    copy.kernel, copy.list_kernel = (
+        _copy(module, copies) for module in (match.kernel, match.list_kernel)
+    )
     if failed_base is not None:
         copy.kernel.FAILED_BASE, copy.kernel.FAILED_PER_DOC = failed_base, 0
     return copy
@@ -44,7 +46,9 @@ def _copy(module, copies):
     if module.__name__ not in copies:
         copy = copies[module.__name__] = types.ModuleType(f"plain_{module.__name__}")
         for name, value in vars(module).items():
-            setattr(copy, name, value if name.startswith("__") else _plain_value(value, module, copies))
+            setattr(
+                copy, name, value if name.startswith("__") else _plain_value(value, module, copies)
+            )
     return copies[module.__name__]
 
 
@@ -52,7 +56,9 @@ def _plain_value(value, module, copies):
     if isinstance(value, dict):
         return {key: _plain_value(entry, module, copies) for key, entry in value.items()}
     function = getattr(value, "py_func", value)
-    is_ours = isinstance(function, types.FunctionType) and function.__module__.startswith((KERNELS, module.__name__))
+    is_ours = isinstance(function, types.FunctionType) and function.__module__.startswith(
+        (KERNELS, module.__name__)
+    )
     if not is_ours:
         return value
     home = _copy(sys.modules[function.__module__], copies)

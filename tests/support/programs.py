@@ -1,6 +1,7 @@
 """Runs the command line by forking a process that has already loaded everything, which takes tenths of a second.
 
-A test can pass Python code to run in the child first (`before`), such as the functions of this module.
+A test can pass Python code to run in the child first (`before`), such as the functions of this
+module.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def without_progress(said: str) -> str:
     from neardup.cli.progress import STAGES
 
     stages = {*STAGES.values()}
-    return "".join(line for line in said.splitlines(keepends=True) if line.partition(":")[0] not in stages)
+    return "".join(
+        line for line in said.splitlines(keepends=True) if line.partition(":")[0] not in stages
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +64,9 @@ class Running:
     def wait(self) -> Finished:
         """Wait for the end."""
         code = self._programs.ask(wait=self.pid)
-        out, err = (self._spoken.with_suffix(ending).read_text("utf-8") for ending in (".out", ".err"))
+        out, err = (
+            self._spoken.with_suffix(ending).read_text("utf-8") for ending in (".out", ".err")
+        )
         return Finished(code, out, without_progress(err))
 
     def signal(self, number: int) -> None:
@@ -90,17 +95,33 @@ class Programs:
         return int(answer)
 
     def start(
-        self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str | bytes = "", **environment: str
+        self,
+        *arguments: str | Path,
+        cwd: Path,
+        before: str = "",
+        stdin: str | bytes = "",
+        **environment: str,
     ) -> Running:
         """Start `neardup` with arguments, standard input and environment variables in a folder."""
         spoken = self._folder / str(next(self._numbers))
         spoken.with_suffix(".in").write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
         given = [str(argument) for argument in arguments]
-        started = self.ask(arguments=given, cwd=str(cwd), before=before, spoken=str(spoken), environment=environment)
+        started = self.ask(
+            arguments=given,
+            cwd=str(cwd),
+            before=before,
+            spoken=str(spoken),
+            environment=environment,
+        )
         return Running(self, started, spoken)
 
     def run(
-        self, *arguments: str | Path, cwd: Path, before: str = "", stdin: str | bytes = "", **environment: str
+        self,
+        *arguments: str | Path,
+        cwd: Path,
+        before: str = "",
+        stdin: str | bytes = "",
+        **environment: str,
     ) -> Finished:
         """Run `neardup` to its end."""
         return self.start(*arguments, cwd=cwd, before=before, stdin=stdin, **environment).wait()
@@ -119,7 +140,12 @@ def sweep(room: str, begin: int, step: int) -> list[Any]:
 
 
 def kill_at_events(
-    programs: Programs, command: Sequence[str], events: range, room: str, whole: dict[str, Any], folder: Path
+    programs: Programs,
+    command: Sequence[str],
+    events: range,
+    room: str,
+    whole: dict[str, Any],
+    folder: Path,
 ) -> int:
     """Kill a run at every given event, resume it, and compare its output with `whole`; return the last event tried."""
     number = 0
@@ -158,7 +184,9 @@ def everything(folder: Path) -> dict[str, Any]:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
         is_report = path.name.endswith("report.json")
-        found[str(path.relative_to(folder))] = _without_time(json.loads(data)) if is_report else data
+        found[str(path.relative_to(folder))] = (
+            _without_time(json.loads(data)) if is_report else data
+        )
     return found
 
 
@@ -169,7 +197,9 @@ def _without_time(report: dict[str, Any]) -> dict[str, Any]:
 # --- for `before` ---
 
 
-def kill_at_event(number: int, kind: int = signal.SIGKILL, is_counted: Callable[[], bool] = lambda: True) -> None:
+def kill_at_event(
+    number: int, kind: int = signal.SIGKILL, is_counted: Callable[[], bool] = lambda: True
+) -> None:
     """Kill this process right before it changes something on disk for the n-th time, from 1."""
     here, events = Path.cwd(), itertools.count(1)
 
@@ -246,7 +276,9 @@ def kill_when_published() -> None:
 def kill_before_publishing() -> None:
     """Kill this process just before the output is published."""
     _kill_when(
-        lambda event, arguments: event == "os.rename" and Path(arguments[1]).absolute() == Path("out").absolute()
+        lambda event, arguments: (
+            event == "os.rename" and Path(arguments[1]).absolute() == Path("out").absolute()
+        )
     )
 
 
@@ -263,7 +295,12 @@ def before_report(act: Callable[[], Any]) -> None:
     waiting = [act]
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and str(arguments[0]).endswith("report.json") and "w" in str(arguments[1]) and waiting:
+        if (
+            event == "open"
+            and str(arguments[0]).endswith("report.json")
+            and "w" in str(arguments[1])
+            and waiting
+        ):
             waiting.pop()()
 
     sys.addaudithook(heard)
@@ -283,7 +320,9 @@ def kill_in_writing(name: str) -> None:
 def is_ending(out: str) -> bool:
     """Whether a run has written everything that it will publish, or has published it."""
     work = Path(f".{out}.neardup")
-    is_declared = (work / "neardup.lock").exists() and b'"published"' in (work / "neardup.lock").read_bytes()
+    is_declared = (work / "neardup.lock").exists() and b'"published"' in (
+        work / "neardup.lock"
+    ).read_bytes()
     return is_declared or (work / "out/report.json").exists() or Path(out).exists()
 
 
@@ -363,7 +402,9 @@ def sort_much() -> None:
     original, columns = local.sort_on_disk, pa.schema([("key", pa.int64()), ("row", pa.int64())])
     rng = np.random.default_rng(1)
 
-    def sort_on_disk(batches: Any, schema: Any, by: Any, folder: Path, room: int, threads: int) -> Iterator[Any]:
+    def sort_on_disk(
+        batches: Any, schema: Any, by: Any, folder: Path, room: int, threads: int
+    ) -> Iterator[Any]:
         numbers = (rng.integers(0, 1 << 60, 1 << 20) for _ in range(24))
         much = (pa.record_batch([keys, keys], schema=columns) for keys in numbers)
         for _ in original(much, columns, [("key", "ascending")], folder, room, threads):
@@ -429,20 +470,34 @@ def _load() -> None:
     from neardup.cli.main import commands
     from neardup.engines.local.limits import Memory
 
-    texts = [" ".join(f"word{at}" for at in range(number, number + 90)) for number in (0, 0, 1, 2, 3, 4, 5, 50)]
+    texts = [
+        " ".join(f"word{at}" for at in range(number, number + 90))
+        for number in (0, 0, 1, 2, 3, 4, 5, 50)
+    ]
     room = Memory.room
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "warm.jsonl"
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
         for number in range(2):
-            arguments = ["dedup", str(path), "-o", f"{name}/{number}", "--pairs", "--threads", "1", "--json"]
+            arguments = [
+                "dedup",
+                str(path),
+                "-o",
+                f"{name}/{number}",
+                "--pairs",
+                "--threads",
+                "1",
+                "--json",
+            ]
             with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
                 commands(arguments, standalone_mode=False)
             give_room(1_000)
     Memory.room = room  # type: ignore[method-assign]
 
 
-def _become(arguments: list[str], cwd: str, before: str, spoken: str, environment: dict[str, str]) -> None:
+def _become(
+    arguments: list[str], cwd: str, before: str, spoken: str, environment: dict[str, str]
+) -> None:
     """Become the command line."""
     Path(cwd).mkdir(parents=True, exist_ok=True)
     os.chdir(cwd)
@@ -454,7 +509,9 @@ def _become(arguments: list[str], cwd: str, before: str, spoken: str, environmen
     if "PYTHONIOENCODING" in environment:  # Python itself reads it only at startup
         sys.stdout.reconfigure(encoding=environment["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.alarm(_LONGEST_SECONDS)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if tests run in the background of a shell
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored if tests run in the background of a shell
     from neardup.io.documents import layout
 
     layout.JOINED_BYTES = 0  # type: ignore[misc] # every small file is a part of its own

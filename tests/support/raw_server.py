@@ -75,7 +75,9 @@ class RawServer:
 
     def get(self, path="/healthz"):
         """Ask with GET."""
-        return self.exchange(b"GET " + path.encode() + b" HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        return self.exchange(
+            b"GET " + path.encode() + b" HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"
+        )
 
     def post(self, content, path="/v1/query"):
         """Ask with POST."""

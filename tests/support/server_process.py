@@ -24,7 +24,9 @@ class Started:
             text=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
-        self.url = next(word for line in self.process.stdout for word in line.split() if word.startswith("http"))
+        self.url = next(
+            word for line in self.process.stdout for word in line.split() if word.startswith("http")
+        )
         self.netloc = urlsplit(self.url).netloc
 
     def ask(self, path, method="GET", body=None, **headers):

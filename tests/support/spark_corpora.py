@@ -27,7 +27,10 @@ def write_corpus(folder, seed=3):
         lines.write(b'{broken\n\n{"id": "n", "text": null}\n{"id": "u", "text": "\xff"}\n')
     write_rows(folder / "a.parquet", documents[30:50])
     write_rows(folder / "c.csv.gz", documents[50:65])
-    write_rows(folder / "d.jsonl.zst", [{"text": row["text"], "score": row["score"]} for row in documents[65:]])
+    write_rows(
+        folder / "d.jsonl.zst",
+        [{"text": row["text"], "score": row["score"]} for row in documents[65:]],
+    )
     return folder
 
 
@@ -43,7 +46,15 @@ def sorted_items(row):
 def agree(found, expected, *, pairs):
     for name in ("kept", "removed", "clusters", *(["pairs"] if pairs else [])):
         assert rows_of(getattr(found, name)) == rows_of(getattr(expected, name)), name
-    counted = ("documents", "num_kept", "num_removed", "num_rejected", "exact_duplicates", "bytes_read", "num_pairs")
+    counted = (
+        "documents",
+        "num_kept",
+        "num_removed",
+        "num_rejected",
+        "exact_duplicates",
+        "bytes_read",
+        "num_pairs",
+    )
     for name in counted:
         assert getattr(found, name) == getattr(expected, name), name
     assert expected.num_removed > 20
@@ -51,7 +62,11 @@ def agree(found, expected, *, pairs):
 
 def contents(folder):
     """The bytes of every file but the report, and what of the report does not depend on time and memory."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    found = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     report = json.loads(found.pop("report.json"))
     found.pop("order.parquet", None)  # which Spark does not write: what it is for needs one machine
     report["files"] = [name for name in report["files"] if name != "order.parquet"]

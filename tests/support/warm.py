@@ -15,14 +15,23 @@ from neardup.engines.local.limits import Memory
 from support.chromium import NoChromiumError, find_chromium
 from support.programs import give_room
 
-TEXTS = [" ".join(f"word{word}" for word in range(first, first + 60)) for first in (0, 0, 1, 2, 3, 40, 90)] * 3
-# Documents of one component where too many comparisons fail: it is compared again by its rarest shingles.
+TEXTS = [
+    " ".join(f"word{word}" for word in range(first, first + 60))
+    for first in (0, 0, 1, 2, 3, 40, 90)
+] * 3
+# Documents of one component where too many comparisons fail: it is compared again by its rarest
+# shingles.
 CROWD = [
-    " ".join([f"word{word}" for word in range(100)] + [f"own{number}x{word}" for word in range(number % 16 + 1)])
+    " ".join(
+        [f"word{word}" for word in range(100)]
+        + [f"own{number}x{word}" for word in range(number % 16 + 1)]
+    )
     for number in range(1_000)
 ]
 VECTORS = np.random.default_rng(1).standard_normal((40, 8))
-BASKETS = [{f"item {item % 9}": 1.0 + item for item in range(first, first + 6)} for first in range(12)]
+BASKETS = [
+    {f"item {item % 9}": 1.0 + item for item in range(first, first + 6)} for first in range(12)
+]
 
 
 def main() -> None:
@@ -30,7 +39,13 @@ def main() -> None:
     for method, unit, sketch, multiset in itertools.product(
         ("exact", "lsh"), ("word", "char"), ("fast", "minhash"), (False, True)
     ):
-        given = {"method": method, "unit": unit, "sketch": sketch, "multiset": multiset, "threshold": 0.5}
+        given = {
+            "method": method,
+            "unit": unit,
+            "sketch": sketch,
+            "multiset": multiset,
+            "threshold": 0.5,
+        }
         found = neardup.find_pairs(TEXTS, **given)
         neardup.audit(found)
     neardup.find_pairs(TEXTS, measure="containment")
@@ -61,8 +76,15 @@ def _warm_measures() -> None:
     room = Memory.room
     for _ in range(2):
         with tempfile.TemporaryDirectory() as name:
-            for measure, values in (*of_vectors, ("weighted", BASKETS), ("jaccard", baskets), ("texts", TEXTS)):
-                column = {"weighted": "items", "jaccard": "items", "texts": "text"}.get(measure, "vector")
+            for measure, values in (
+                *of_vectors,
+                ("weighted", BASKETS),
+                ("jaccard", baskets),
+                ("texts", TEXTS),
+            ):
+                column = {"weighted": "items", "jaccard": "items", "texts": "text"}.get(
+                    measure, "vector"
+                )
                 given = {} if measure == "texts" else {"measure": measure}
                 given |= {"items_column": "items"} if column == "items" else {}
                 path = Path(name) / f"{measure}.jsonl"
@@ -70,7 +92,9 @@ def _warm_measures() -> None:
                 path.write_text("".join(json.dumps({column: row}) + "\n" for row in rows), "utf-8")
                 neardup.find_pairs(path, threshold=0.3, **given)
                 for cluster, per_cluster in (("leader", 1), ("components", 2)):
-                    neardup.deduplicate(path, threshold=0.3, cluster=cluster, per_cluster=per_cluster, **given)
+                    neardup.deduplicate(
+                        path, threshold=0.3, cluster=cluster, per_cluster=per_cluster, **given
+                    )
         give_room(1_000)
     Memory.room = room  # type: ignore[method-assign]
 

@@ -1,7 +1,7 @@
 """A synthetic crawl with known truth: articles on the templates of six sites, some of them mirrored on another site.
 
-The template of a site is several times as long as an article, so the visible text of two pages of one site is similar
-whatever the articles are, and that of an article and its mirror is not.
+The template of a site is several times as long as an article, so the visible text of two pages of
+one site is similar whatever the articles are, and that of an article and its mirror is not.
 """
 
 from __future__ import annotations
@@ -46,11 +46,15 @@ _TEMPLATES = (
 
 
 def _words(rng, count):
-    return " ".join("".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(count))
+    return " ".join(
+        "".join(rng.choices("abcdefghijklmnoprstuvw", k=rng.randint(3, 9))) for _ in range(count)
+    )
 
 
 def _links(rng, count):
-    return "".join(f'<li><a href="/{_words(rng, 1)}">{_words(rng, 3)}</a></li>' for _ in range(count))
+    return "".join(
+        f'<li><a href="/{_words(rng, 1)}">{_words(rng, 3)}</a></li>' for _ in range(count)
+    )
 
 
 def crawl(seed=1):
@@ -66,12 +70,16 @@ def crawl(seed=1):
     ]
 
     def page(site, article):
-        head = f"<html><head><title>{article['title']}</title><style>p {{margin: 1em}}</style></head>"
+        head = (
+            f"<html><head><title>{article['title']}</title><style>p {{margin: 1em}}</style></head>"
+        )
         return f"{head}<body>{_TEMPLATES[site].format(**sites[site], **article)}</body></html>"
 
     pages, articles = [], []
     for number in range(NUM_PAGES - NUM_MIRRORS):
-        paragraphs = "".join(f"<p>{_words(rng, 25).capitalize()}.</p>" for _ in range(rng.randint(2, 4)))
+        paragraphs = "".join(
+            f"<p>{_words(rng, 25).capitalize()}.</p>" for _ in range(rng.randint(2, 4))
+        )
         articles.append({"title": _words(rng, 6), "paragraphs": paragraphs})
         pages.append((f"page-{number}", page(number % len(sites), articles[-1])))
     mirrors = {}

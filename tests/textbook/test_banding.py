@@ -21,7 +21,8 @@ def test_bands_of_one_row_require_one_equal_slot():
 
 
 def test_two_bands_of_two_rows_need_two_equal_slots_in_the_same_band():
-    # Columns 0 and 1 are equal in band 0, columns 1 and 2 in band 1, columns 0 and 2 in one row of band 0 only.
+    # Columns 0 and 1 are equal in band 0, columns 1 and 2 in band 1, columns 0 and 2 in one row of
+    # band 0 only.
     signatures = [[1, 1, 1], [2, 2, 9], [3, 4, 4], [5, 6, 6]]
     assert signature_similarity(signatures) == {(0, 1): 1 / 2, (0, 2): 1 / 4, (1, 2): 3 / 4}
     assert banded_candidates(signatures, bands=2) == {(0, 1), (1, 2)}
@@ -39,14 +40,25 @@ def test_three_columns_in_one_bucket_are_three_candidates():
 def test_candidate_frequency_over_all_permutations_equals_the_s_curve(bands, rows):
     left, right, similarity = {0, 1}, {1, 2}, Fraction(1, 3)
     choices = list(itertools.product(itertools.permutations(range(3)), repeat=bands * rows))
-    hits = sum(bool(banded_candidates(permutation_signatures([left, right], chosen), bands)) for chosen in choices)
+    hits = sum(
+        bool(banded_candidates(permutation_signatures([left, right], chosen), bands))
+        for chosen in choices
+    )
     assert Fraction(hits, len(choices)) == 1 - (1 - similarity**rows) ** bands
     assert s_curve(1 / 3, bands, rows) == pytest.approx(hits / len(choices), abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("similarity", "chance"),
-    [(0.2, 0.006), (0.3, 0.047), (0.4, 0.186), (0.5, 0.470), (0.6, 0.802), (0.7, 0.975), (0.8, 0.9996)],
+    [
+        (0.2, 0.006),
+        (0.3, 0.047),
+        (0.4, 0.186),
+        (0.5, 0.470),
+        (0.6, 0.802),
+        (0.7, 0.975),
+        (0.8, 0.9996),
+    ],
 )
 def test_s_curve_table_of_20_bands_and_5_rows(similarity, chance):
     assert s_curve(similarity, bands=20, rows=5) == pytest.approx(chance, abs=6e-4)
@@ -78,7 +90,9 @@ def test_threshold_of_16_bands_and_4_rows_is_one_half():
 
 
 def test_bands_that_do_not_divide_the_signature_are_an_error_that_lists_valid_ones():
-    with pytest.raises(ConfigError, match="must divide the 6 rows of the signature matrix, got 4") as caught:
+    with pytest.raises(
+        ConfigError, match="must divide the 6 rows of the signature matrix, got 4"
+    ) as caught:
         banded_candidates([[1, 2]] * 6, bands=4)
     assert caught.value.hint == "use one of 1, 2, 3, 6"
 

@@ -5,9 +5,16 @@ from collections import Counter
 import pytest
 
 from neardup.errors import DataError
-from neardup.theory.textbook import bag_jaccard, bag_jaccard_of_sums, jaccard, shingle_bag, shingle_set
+from neardup.theory.textbook import (
+    bag_jaccard,
+    bag_jaccard_of_sums,
+    jaccard,
+    shingle_bag,
+    shingle_set,
+)
 
-# A and B with their numbers are Broder's (On the resemblance and containment of documents, 1997); C is ours.
+# A and B with their numbers are Broder's (On the resemblance and containment of documents, 1997); C
+# is ours.
 A = ("a", "rose", "is", "a", "rose", "is", "a", "rose")
 B = ("a", "rose", "is", "a", "flower", "which", "is", "a", "rose")
 C = ("a", "flower", "which", "is", "a", "rose", "is", "a", "rose")
@@ -59,7 +66,10 @@ def test_equal_bags_have_similarity_one_or_one_half_depending_on_the_definition(
 
 def test_bag_jaccard_is_the_jaccard_of_numbered_repetitions():
     left, right = shingle_bag(A, 2), shingle_bag(B, 2)
-    numbered = [{(item, copy) for item, count in bag.items() for copy in range(count)} for bag in (left, right)]
+    numbered = [
+        {(item, copy) for item, count in bag.items() for copy in range(count)}
+        for bag in (left, right)
+    ]
     assert bag_jaccard(left, right) == jaccard(*numbered)
 
 

@@ -41,14 +41,18 @@ def test_the_notebook_is_generated_from_the_lecture():
 
 
 def test_every_notebook_link_points_to_an_existing_file():
-    links = re.findall(r"\]\(([^)]+)\)", "".join("".join(cell["source"]) for cell in NOTEBOOK["cells"]))
+    links = re.findall(
+        r"\]\(([^)]+)\)", "".join("".join(cell["source"]) for cell in NOTEBOOK["cells"])
+    )
     assert len(links) >= 5
     assert [link for link in links if not (ROOT / "examples" / link).is_file()] == []
 
 
 def test_the_lecture_shows_exactly_the_stored_pictures():
     shown = re.findall(r"\]\(images/([^)]+)\)", LECTURE)
-    assert sorted(shown) == sorted(path.name for path in IMAGES.glob("*.svg"))  # screenshots are .png
+    assert sorted(shown) == sorted(
+        path.name for path in IMAGES.glob("*.svg")
+    )  # screenshots are .png
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,9 @@ def drawn(tmp_path_factory):
 
 
 def test_stored_pictures_match_the_output_of_the_tool(drawn):
-    found, stored = ({path.name: texts(path) for path in folder.glob("*.svg")} for folder in (drawn, IMAGES))
+    found, stored = (
+        {path.name: texts(path) for path in folder.glob("*.svg")} for folder in (drawn, IMAGES)
+    )
     assert found == stored, "run tools/draw_lecture.py"
 
 

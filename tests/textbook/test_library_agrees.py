@@ -31,9 +31,13 @@ def test_the_library_computes_one_hash_per_word_shingle(text, size):
     assert len(hashes) == len(word_shingles(text, size))
 
 
-@pytest.mark.parametrize(("text", "size"), [("abcdabd", 2), ("abcdabd", 7), ("a rose is a rose", 3), ("日本日本語", 2)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("abcdabd", 2), ("abcdabd", 7), ("a rose is a rose", 3), ("日本日本語", 2)]
+)
 def test_the_library_computes_one_hash_per_character_shingle(text, size):
-    assert len(neardup.shingles(text, unit="char", size=size)) == len(textbook.shingle_set(text, size))
+    assert len(neardup.shingles(text, unit="char", size=size)) == len(
+        textbook.shingle_set(text, size)
+    )
 
 
 def test_the_library_finds_three_shingles_in_the_car_sentence():
@@ -59,7 +63,9 @@ def test_compare_by_characters_is_jaccard_of_substrings(a, b, size):
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_compare_of_multisets_is_bag_jaccard(a, b, size):
-    expected = textbook.bag_jaccard(textbook.shingle_bag(a.split(), size), textbook.shingle_bag(b.split(), size))
+    expected = textbook.bag_jaccard(
+        textbook.shingle_bag(a.split(), size), textbook.shingle_bag(b.split(), size)
+    )
     assert neardup.compare(a, b, unit="word", size=size, multiset=True).jaccard == expected
 
 
@@ -70,7 +76,9 @@ def test_the_first_rose_sentence_is_fully_contained_in_the_second():
 
 
 def test_words_are_compared_without_case_and_punctuation():
-    assert neardup.compare(ROSES[0], "A rose is a rose; is a ROSE!", unit="word", size=3).jaccard == 1
+    assert (
+        neardup.compare(ROSES[0], "A rose is a rose; is a ROSE!", unit="word", size=3).jaccard == 1
+    )
 
 
 def test_characters_are_compared_without_case_and_with_single_spaces():
@@ -99,7 +107,9 @@ def test_plan_of_20_bands_and_5_rows_has_its_threshold_at_549():
 @pytest.mark.parametrize("sketch", ["minhash", "fast"])
 def test_equal_slots_of_library_signatures_estimate_jaccard(sketch):
     num_perm = 1024
-    signatures = neardup.signatures(list(ROSES), sketch=sketch, num_perm=num_perm, unit="word", size=3)
+    signatures = neardup.signatures(
+        list(ROSES), sketch=sketch, num_perm=num_perm, unit="word", size=3
+    )
     estimates = textbook.signature_similarity(signatures.T.tolist())
     for (left, right), estimate in estimates.items():
         truth = textbook.jaccard(word_shingles(ROSES[left], 3), word_shingles(ROSES[right], 3))
@@ -109,18 +119,28 @@ def test_equal_slots_of_library_signatures_estimate_jaccard(sketch):
 
 def test_minhash_signature_of_a_union_is_the_slotwise_minimum():
     # Single characters as shingles: the set of "abcde" is the union of those of "abc" and "cde".
-    left, right, union = neardup.signatures(["abc", "cde", "abcde"], sketch="minhash", unit="char", size=1)
+    left, right, union = neardup.signatures(
+        ["abc", "cde", "abcde"], sketch="minhash", unit="char", size=1
+    )
     assert (np.minimum(left, right) == union).all()
 
 
 def test_minhash_slots_of_a_document_each_come_from_one_of_its_shingles():
-    # The least value of a set is the least value of one element: what permutation_signatures names by its row.
+    # The least value of a set is the least value of one element: what permutation_signatures names
+    # by its row.
     whole, *singles = neardup.signatures(["abcde", *"abcde"], sketch="minhash", unit="char", size=1)
     assert (np.min(singles, axis=0) == whole).all()
 
 
 def test_candidates_by_textbook_bands_of_library_signatures_include_the_found_pairs():
-    settings = {"unit": "word", "size": 3, "sketch": "minhash", "bands": 32, "rows": 4, "threshold": 0.8}
+    settings = {
+        "unit": "word",
+        "size": 3,
+        "sketch": "minhash",
+        "bands": 32,
+        "rows": 4,
+        "threshold": 0.8,
+    }
     signatures = neardup.signatures(list(ROSES), **settings)
     candidates = textbook.banded_candidates(signatures.T.tolist(), bands=32)
     found = {

@@ -51,7 +51,10 @@ X_PLUS_1_AND_3X_PLUS_1_MOD_5 = [lambda x: (x + 1) % 5, lambda x: (3 * x + 1) % 5
 
 
 def test_x_plus_1_and_3x_plus_1_mod_5_on_four_columns():
-    assert minhash_one_pass(FOUR_COLUMNS, X_PLUS_1_AND_3X_PLUS_1_MOD_5) == [[1, 3, 0, 1], [0, 2, 0, 0]]
+    assert minhash_one_pass(FOUR_COLUMNS, X_PLUS_1_AND_3X_PLUS_1_MOD_5) == [
+        [1, 3, 0, 1],
+        [0, 2, 0, 0],
+    ]
 
 
 def test_x_plus_1_and_3x_plus_1_mod_5_after_each_row():
@@ -80,15 +83,27 @@ def test_3r_plus_1_and_7r_plus_1_mod_10_on_five_documents_with_rows_from_one():
 
 
 SIX_ROWS = [{2, 5}, {0, 1}, {3, 4}, {0, 2, 4}]
-THREE_FUNCTIONS_MOD_6 = [lambda x: (2 * x + 1) % 6, lambda x: (3 * x + 2) % 6, lambda x: (5 * x + 2) % 6]
+THREE_FUNCTIONS_MOD_6 = [
+    lambda x: (2 * x + 1) % 6,
+    lambda x: (3 * x + 2) % 6,
+    lambda x: (5 * x + 2) % 6,
+]
 
 
 def test_three_functions_mod_6_on_four_columns():
-    assert minhash_one_pass(SIX_ROWS, THREE_FUNCTIONS_MOD_6) == [[5, 1, 1, 1], [2, 2, 2, 2], [0, 1, 4, 0]]
+    assert minhash_one_pass(SIX_ROWS, THREE_FUNCTIONS_MOD_6) == [
+        [5, 1, 1, 1],
+        [2, 2, 2, 2],
+        [0, 1, 4, 0],
+    ]
 
 
 def test_functions_mod_6_with_collisions_overestimate_similarity():
-    assert [len({function(row) for row in range(6)}) for function in THREE_FUNCTIONS_MOD_6] == [3, 2, 6]
+    assert [len({function(row) for row in range(6)}) for function in THREE_FUNCTIONS_MOD_6] == [
+        3,
+        2,
+        6,
+    ]
     estimates = signature_similarity(minhash_one_pass(SIX_ROWS, THREE_FUNCTIONS_MOD_6))
     assert list(estimates.values()) == [1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3, 2 / 3]
     assert list(jaccard_table(SIX_ROWS).values()) == [0, 0, 1 / 4, 0, 1 / 4, 1 / 4]
@@ -126,7 +141,11 @@ POSITIONS = [
 
 
 def test_permutations_given_as_positions_return_the_smallest_position_with_a_one():
-    assert permutation_signatures(SEVEN_BY_FOUR, POSITIONS) == [[2, 1, 2, 1], [2, 1, 4, 1], [1, 2, 1, 2]]
+    assert permutation_signatures(SEVEN_BY_FOUR, POSITIONS) == [
+        [2, 1, 2, 1],
+        [2, 1, 4, 1],
+        [1, 2, 1, 2],
+    ]
 
 
 def test_similarity_tables_of_the_seven_row_example():
@@ -139,8 +158,14 @@ def test_similarity_tables_of_the_seven_row_example():
 
 def test_orders_and_positions_of_one_permutation_give_the_same_similarities():
     orders = [sorted(positions, key=positions.__getitem__) for positions in POSITIONS]
-    assert permutation_signatures(SEVEN_BY_FOUR, orders) == [[1, 5, 1, 5], [2, 3, 1, 3], [6, 4, 6, 4]]
-    by_order, by_position = (permutation_signatures(SEVEN_BY_FOUR, kind) for kind in (orders, POSITIONS))
+    assert permutation_signatures(SEVEN_BY_FOUR, orders) == [
+        [1, 5, 1, 5],
+        [2, 3, 1, 3],
+        [6, 4, 6, 4],
+    ]
+    by_order, by_position = (
+        permutation_signatures(SEVEN_BY_FOUR, kind) for kind in (orders, POSITIONS)
+    )
     assert signature_similarity(by_order) == signature_similarity(by_position)
 
 
@@ -150,15 +175,21 @@ def test_positions_behave_like_a_hash_function_without_collisions():
 
 
 def test_rows_can_be_named_by_letters():
-    assert permutation_signatures([set("ad"), set("c"), set("bde"), set("acd")], ["beadc"]) == [["a", "c", "b", "a"]]
+    assert permutation_signatures([set("ad"), set("c"), set("bde"), set("acd")], ["beadc"]) == [
+        ["a", "c", "b", "a"]
+    ]
 
 
-@pytest.mark.parametrize(("left", "right"), [({0, 3}, {0, 2, 3}), ({0, 3}, {1, 3, 4}), ({2}, {0, 2, 3}), ({0}, {1})])
+@pytest.mark.parametrize(
+    ("left", "right"), [({0, 3}, {0, 2, 3}), ({0, 3}, {1, 3, 4}), ({2}, {0, 2, 3}), ({0}, {1})]
+)
 def test_agreement_over_all_permutations_equals_the_jaccard_similarity(left, right):
     orders = list(itertools.permutations(range(5)))
     signatures = permutation_signatures([left, right], orders)
     assert signature_similarity(signatures) == {(0, 1): jaccard(left, right)}
-    assert Fraction(sum(a == b for a, b in signatures), 120) == Fraction(len(left & right), len(left | right))
+    assert Fraction(sum(a == b for a, b in signatures), 120) == Fraction(
+        len(left & right), len(left | right)
+    )
 
 
 def test_cyclic_permutations_alone_do_not_estimate_jaccard():
@@ -183,7 +214,9 @@ def test_a_column_that_is_not_a_set_is_refused():
 
 
 def test_a_row_outside_the_given_rows_is_refused():
-    with pytest.raises(DataError, match="column 1 has a 1 in row 5, which `rows` does not list") as caught:
+    with pytest.raises(
+        DataError, match="column 1 has a 1 in row 5, which `rows` does not list"
+    ) as caught:
         minhash_one_pass(TWO_COLUMNS, X_MOD_5_AND_2X_PLUS_1_MOD_5, rows=range(5))
     assert "both from 0 or both from 1" in caught.value.hint
 
@@ -195,12 +228,16 @@ def test_an_empty_list_of_hash_functions_is_an_error():
 
 @pytest.mark.parametrize("permutation", [(1, 2, 2, 3), {1: 1, 2: 2, 3: 2}])
 def test_a_permutation_with_a_repeated_position_is_an_error(permutation):
-    with pytest.raises(DataError, match="permutation 0 is not a permutation: 2 occurs more than once"):
+    with pytest.raises(
+        DataError, match="permutation 0 is not a permutation: 2 occurs more than once"
+    ):
         permutation_signatures([{1, 3}], [permutation])
 
 
 def test_a_permutation_with_a_missing_row_is_an_error():
-    with pytest.raises(DataError, match="column 0 has a 1 in row 3, which permutation 0 does not list"):
+    with pytest.raises(
+        DataError, match="column 0 has a 1 in row 3, which permutation 0 does not list"
+    ):
         permutation_signatures([{3}], [(1, 2)])
 
 

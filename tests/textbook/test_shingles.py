@@ -19,7 +19,11 @@ def test_bag_of_abcdabd_counts_ab_twice():
 
 
 def test_a_car_is_a_car_has_three_distinct_shingles_of_four_words():
-    assert shingle_set(CAR, 4) == {("a", "car", "is", "a"), ("car", "is", "a", "car"), ("is", "a", "car", "is")}
+    assert shingle_set(CAR, 4) == {
+        ("a", "car", "is", "a"),
+        ("car", "is", "a", "car"),
+        ("is", "a", "car", "is"),
+    }
 
 
 def test_a_car_is_a_car_has_five_shingles_of_four_words_as_a_bag():

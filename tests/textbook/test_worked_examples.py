@@ -24,7 +24,10 @@ TEN_SIGNATURES = [[5, 2, 2, 3, 1], [3, 1, 1, 5, 2], [1, 4, 4, 1, 3]]
 
 
 def rose_sets():
-    return {name: textbook.shingle_set(re.findall("[a-z]+", text.lower()), 3) for name, text in ROSES.items()}
+    return {
+        name: textbook.shingle_set(re.findall("[a-z]+", text.lower()), 3)
+        for name, text in ROSES.items()
+    }
 
 
 def positions_of(order):
@@ -36,7 +39,9 @@ def test_rose_sentences_have_five_five_and_three_shingles():
     assert [len(neardup.shingles(text, size=3)) for text in ROSES.values()] == [5, 5, 3]
 
 
-@pytest.mark.parametrize(("left", "right", "similarity"), [("A", "B", 3 / 7), ("A", "C", 1 / 7), ("B", "C", 1 / 7)])
+@pytest.mark.parametrize(
+    ("left", "right", "similarity"), [("A", "B", 3 / 7), ("A", "C", 1 / 7), ("B", "C", 1 / 7)]
+)
 def test_rose_sentences_have_similarities_three_sevenths_and_one_seventh(left, right, similarity):
     sets = rose_sets()
     assert textbook.jaccard(sets[left], sets[right]) == similarity
@@ -54,14 +59,18 @@ def test_signatures_of_seven_rows_by_positions_match_the_lecture():
 
 @pytest.mark.parametrize(
     ("order", "slots"),
-    [((2, 6, 1, 10, 7, 5, 3, 9, 8, 4), TEN_SIGNATURES[0]), ((6, 2, 3, 4, 1, 5, 7, 8, 9, 10), TEN_SIGNATURES[1])],
+    [
+        ((2, 6, 1, 10, 7, 5, 3, 9, 8, 4), TEN_SIGNATURES[0]),
+        ((6, 2, 3, 4, 1, 5, 7, 8, 9, 10), TEN_SIGNATURES[1]),
+    ],
 )
 def test_signatures_of_ten_shingles_by_order_match_the_lecture(order, slots):
     assert textbook.permutation_signatures(TEN_SHINGLES, [positions_of(order)]) == [slots]
 
 
 def test_no_permutation_can_produce_the_third_row_of_the_ten_shingles():
-    # Documents 0 and 3 share no shingle but have the same slot: in a permutation one row would have two names.
+    # Documents 0 and 3 share no shingle but have the same slot: in a permutation one row would have
+    # two names.
     assert not TEN_SHINGLES[0] & TEN_SHINGLES[3]
     h = textbook.UniversalHash(18, 13, prime=23, num_buckets=10)
     assert textbook.minhash_one_pass(TEN_SHINGLES, [h]) == TEN_SIGNATURES[2:]
@@ -71,7 +80,10 @@ def test_no_permutation_can_produce_the_third_row_of_the_ten_shingles():
 def test_slot_agreement_of_the_ten_shingles_matches_the_lecture():
     estimates = textbook.signature_similarity(TEN_SIGNATURES)
     assert (estimates[1, 2], estimates[0, 3]) == (1, 1 / 3)
-    assert (textbook.jaccard(TEN_SHINGLES[1], TEN_SHINGLES[2]), textbook.jaccard(*TEN_SHINGLES[:4:3])) == (3 / 5, 0)
+    assert (
+        textbook.jaccard(TEN_SHINGLES[1], TEN_SHINGLES[2]),
+        textbook.jaccard(*TEN_SHINGLES[:4:3]),
+    ) == (3 / 5, 0)
 
 
 def test_filters_remove_the_false_candidate_of_three_bands_of_one_row():
@@ -96,7 +108,15 @@ def test_buckets_of_the_ten_shingles_match_the_lecture():
 
 
 def test_a_matrix_converts_to_columns_and_back():
-    matrix = [[1, 1, 1, 0], [1, 1, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0], [1, 0, 1, 0]]
+    matrix = [
+        [1, 1, 1, 0],
+        [1, 1, 0, 1],
+        [0, 1, 0, 1],
+        [0, 0, 0, 1],
+        [1, 0, 0, 1],
+        [1, 1, 1, 0],
+        [1, 0, 1, 0],
+    ]
     assert textbook.columns_of(matrix) == SEVEN_ROWS
     assert textbook.matrix_of(SEVEN_ROWS) == matrix
     assert textbook.columns_of([[1, 0], [0, 1]], rows="ab") == [{"a"}, {"b"}]
@@ -121,7 +141,8 @@ def test_a_matrix_of_other_numbers_or_with_too_few_names_is_refused():
 @pytest.mark.parametrize(("prime", "num_buckets"), [(7, 3), (11, 4), (13, 13), (5, 8)])
 def test_at_most_one_in_n_functions_of_the_class_collides_on_two_numbers(prime, num_buckets):
     functions = [
-        textbook.UniversalHash(a, b, prime, num_buckets) for a, b in itertools.product(range(1, prime), range(prime))
+        textbook.UniversalHash(a, b, prime, num_buckets)
+        for a, b in itertools.product(range(1, prime), range(prime))
     ]
     for left, right in itertools.combinations(range(prime), 2):
         assert sum(h(left) == h(right) for h in functions) <= len(functions) / num_buckets
@@ -155,7 +176,8 @@ def test_the_four_byte_hash_of_a_shingle_is_portable():
 
 
 @pytest.mark.parametrize(
-    ("bands", "missed", "in_vain"), [(20, 0.00036, 0.0475), (15, 0.00259, 0.0358), (10, 0.01887, 0.0240)]
+    ("bands", "missed", "in_vain"),
+    [(20, 0.00036, 0.0475), (15, 0.00259, 0.0358), (10, 0.01887, 0.0240)],
 )
 def test_the_library_supports_signatures_of_100_rows(bands, missed, in_vain):
     plan = neardup.plan(sketch="minhash", num_perm=100, bands=bands, rows=5)
@@ -164,4 +186,8 @@ def test_the_library_supports_signatures_of_100_rows(bands, missed, in_vain):
 
 def test_notes_round_one_in_2809_to_one_in_3000():
     missed = 1 - neardup.plan(sketch="minhash", num_perm=100, bands=20, rows=5).chance(0.8)
-    assert (round(1 / missed), round(1 / 0.672**20), round(100 - 100 * missed, 4)) == (2809, 2835, 99.9644)
+    assert (round(1 / missed), round(1 / 0.672**20), round(100 - 100 * missed, 4)) == (
+        2809,
+        2835,
+        99.9644,
+    )

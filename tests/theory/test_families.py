@@ -24,7 +24,9 @@ FAMILIES = {
 }
 EVERY_FAMILY = pytest.mark.parametrize("name", FAMILIES)
 SHARES = st.floats(0, 1)
-AMPLIFIED = st.lists(st.tuples(st.sampled_from(["all_of", "any_of"]), st.integers(1, 9)), max_size=4)
+AMPLIFIED = st.lists(
+    st.tuples(st.sampled_from(["all_of", "any_of"]), st.integers(1, 9)), max_size=4
+)
 
 
 def amplified(family, steps):
@@ -54,14 +56,16 @@ def test_and_is_a_power_and_or_is_its_complement(name, share, rows, bands):
     family, largest = FAMILIES[name]
     chance = family.chance(share * largest)
     assert family.all_of(rows).chance(share * largest) == pytest.approx(chance**rows, abs=1e-12)
-    assert family.any_of(bands).chance(share * largest) == pytest.approx(1 - (1 - chance) ** bands, abs=1e-12)
+    assert family.any_of(bands).chance(share * largest) == pytest.approx(
+        1 - (1 - chance) ** bands, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("similarity", "and_or", "or_and"),
     [
-        # The 4-way AND followed by the 4-way OR, and the other way round, as the textbook on mining of massive
-        # datasets tabulates them.
+        # The 4-way AND followed by the 4-way OR, and the other way round, as the textbook on mining
+        # of massive datasets tabulates them.
         (0.2, 0.0064, 0.1215),
         (0.3, 0.0320, 0.3334),
         (0.4, 0.0985, 0.5740),
@@ -123,11 +127,20 @@ def test_agreement_grows_with_similarity_and_is_certain_at_1(measure):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: families.jaccard_family().chance(1.5), r"`distance` must be a number in \[0, 1\], got 1.5"),
+        (
+            lambda: families.jaccard_family().chance(1.5),
+            r"`distance` must be a number in \[0, 1\], got 1.5",
+        ),
         (lambda: families.jaccard_family().chance(math.nan), "`distance` must be a number"),
-        (lambda: families.jaccard_family().sensitivity(0.8, 0.2), "`near` must be at most `far`, got 0.8 > 0.2"),
+        (
+            lambda: families.jaccard_family().sensitivity(0.8, 0.2),
+            "`near` must be at most `far`, got 0.8 > 0.2",
+        ),
         (lambda: families.jaccard_family().all_of(0), "`rows` must be a whole number >= 1, got 0"),
-        (lambda: families.jaccard_family().any_of(True), "`bands` must be a whole number >= 1, got True"),
+        (
+            lambda: families.jaccard_family().any_of(True),
+            "`bands` must be a whole number >= 1, got True",
+        ),
         (lambda: families.hamming_family(1.5), "`dimension` must be a whole number >= 1, got 1.5"),
         (lambda: families.euclidean_family(0), "`width` must be a number above 0, got 0"),
     ],

@@ -23,7 +23,8 @@ def contents(shingles, *, postings=0.0, linked=0.0):
 def test_few_postings_call_for_the_exact_join():
     choice = costs.choose(contents(3_100_000, postings=0.02), PLAN, is_held=True)
     assert choice == Choice(
-        method="exact", reason="exact join: it finds every pair at 1.6 times the cost of LSH (3.1 M shingles)"
+        method="exact",
+        reason="exact join: it finds every pair at 1.6 times the cost of LSH (3.1 M shingles)",
     )
 
 
@@ -35,7 +36,9 @@ def test_many_postings_call_for_lsh():
 
 def test_a_small_run_is_exact_whatever_its_postings():
     assert costs.choose(contents(60_000, postings=0.5), PLAN, is_held=False).method == "exact"
-    assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith("times the cost of LSH (0 shingles)")
+    assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith(
+        "times the cost of LSH (0 shingles)"
+    )
 
 
 def test_many_false_candidates_of_short_sets_call_for_lsh():
@@ -48,11 +51,15 @@ def test_many_false_candidates_of_short_sets_call_for_lsh():
 def test_too_many_shingles_are_not_examined():
     assert costs.choose(contents(costs.MAX_SHINGLES), PLAN, is_held=True).method == "exact"
     choice = costs.choose(contents(costs.MAX_SHINGLES + 1), PLAN, is_held=True)
-    assert choice == Choice(method="lsh", reason="LSH: 67.1 M shingles exceed the 67 M that the exact join can handle")
+    assert choice == Choice(
+        method="lsh", reason="LSH: 67.1 M shingles exceed the 67 M that the exact join can handle"
+    )
 
 
 def test_recomputing_sets_adds_to_the_cost():
-    held, made = (costs.exact_seconds(contents(10**7), is_held=is_held) for is_held in (True, False))
+    held, made = (
+        costs.exact_seconds(contents(10**7), is_held=is_held) for is_held in (True, False)
+    )
     assert made > 1.2 * held
 
 
@@ -89,4 +96,7 @@ def test_as_exact_is_the_plan_of_the_exact_method():
 def test_a_run_reports_the_reason_for_its_method():
     report = neardup.deduplicate(["one two three four five six"] * 2)
     assert report.plan.method == "exact"
-    assert report.plan.reason == "exact join: it finds every pair at 1.0 times the cost of LSH (2 shingles)"
+    assert (
+        report.plan.reason
+        == "exact join: it finds every pair at 1.0 times the cost of LSH (2 shingles)"
+    )

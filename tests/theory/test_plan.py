@@ -41,7 +41,9 @@ def feasible(threshold, target, num_perm):
     ]
 
 
-@pytest.mark.parametrize(("threshold", "bands", "rows"), [(0.7, 17, 4), (0.8, 16, 6), (0.9, 11, 10), (1.0, 1, 128)])
+@pytest.mark.parametrize(
+    ("threshold", "bands", "rows"), [(0.7, 17, 4), (0.8, 16, 6), (0.9, 11, 10), (1.0, 1, 128)]
+)
 def test_plans_match_the_reference_values_of_the_design(threshold, bands, rows):
     plan = neardup.plan(threshold=threshold, recall=0.99)
     assert (plan.bands, plan.rows, plan.method) == (bands, rows, "lsh")
@@ -57,7 +59,9 @@ def test_threshold_one_is_one_band_of_all_rows(num_perm):
 
 @pytest.mark.parametrize("signature_filter", [True, False])
 @pytest.mark.parametrize("num_perm", NUM_PERMS)
-def test_every_plan_keeps_the_recall_with_the_most_rows_and_fewest_bands(num_perm, signature_filter):
+def test_every_plan_keeps_the_recall_with_the_most_rows_and_fewest_bands(
+    num_perm, signature_filter
+):
     for threshold, recall in itertools.product(THRESHOLDS, RECALLS):
         target = recall + (FILTER_LOSS if signature_filter else 0)
         settings = {
@@ -67,7 +71,9 @@ def test_every_plan_keeps_the_recall_with_the_most_rows_and_fewest_bands(num_per
             "signature_filter": signature_filter,
         }
         if curve(threshold, num_perm, 1) < target:
-            with pytest.raises(ConfigError, match=f"no bands and rows within num_perm {num_perm} reach threshold"):
+            with pytest.raises(
+                ConfigError, match=f"no bands and rows within num_perm {num_perm} reach threshold"
+            ):
                 neardup.plan(**settings)
             continue
         plan = neardup.plan(**settings)
@@ -80,7 +86,9 @@ def test_every_plan_keeps_the_recall_with_the_most_rows_and_fewest_bands(num_per
             assert curve(threshold, num_perm // rows, rows) < target + ROUNDING
 
 
-@pytest.mark.parametrize(("threshold", "recall", "num_perm"), [(0.8, 0.99, 128), (0.5, 0.9, 64), (0.95, 0.999, 128)])
+@pytest.mark.parametrize(
+    ("threshold", "recall", "num_perm"), [(0.8, 0.99, 128), (0.5, 0.9, 64), (0.95, 0.999, 128)]
+)
 def test_no_feasible_plan_has_more_rows(threshold, recall, num_perm):
     plan = neardup.plan(threshold=threshold, recall=recall, num_perm=num_perm)
     choices = feasible(threshold, recall + FILTER_LOSS, num_perm)
@@ -112,7 +120,10 @@ def test_given_bands_and_rows_are_used_and_their_recall_is_reported():
 def test_a_plan_that_reaches_the_recall_states_what_it_finds():
     assert neardup.plan().judgement() == "16 bands x 6 rows find 99.22 % of pairs at 0.8"
     assert neardup.plan(threshold=1).judgement() == "1 band x 128 rows finds 100 % of pairs at 1"
-    assert "find 99.9989 %" in neardup.plan(bands=30, rows=4, signature_filter=False, threshold=0.75).judgement()
+    assert (
+        "find 99.9989 %"
+        in neardup.plan(bands=30, rows=4, signature_filter=False, threshold=0.75).judgement()
+    )
 
 
 def test_a_run_whose_plan_misses_the_recall_target_warns():
@@ -120,7 +131,9 @@ def test_a_run_whose_plan_misses_the_recall_target_warns():
     texts = [" ".join(f"{name}{number}" for number in range(20)) for name in "ab"]
     report = neardup.deduplicate(texts, bands=9, rows=13, progress=events.append)
     assert report.warnings == ("9 bands x 13 rows find 40 % of pairs at 0.8 (target 99 %)",)
-    assert [event.message for event in events if type(event).__name__ == "Warned"] == list(report.warnings)
+    assert [event.message for event in events if type(event).__name__ == "Warned"] == list(
+        report.warnings
+    )
     assert neardup.deduplicate(texts).warnings == ()
 
 
@@ -163,14 +176,17 @@ def test_a_threshold_near_zero_is_infeasible_not_a_crash(threshold):
 
 def test_an_error_for_too_few_bands_states_their_recall():
     with pytest.raises(
-        ConfigError, match=r"2 bands cannot reach .*: even with 1 row they find 96.0 %[\s\S]*give `rows`"
+        ConfigError,
+        match=r"2 bands cannot reach .*: even with 1 row they find 96.0 %[\s\S]*give `rows`",
     ):
         neardup.plan(bands=2)
 
 
 @pytest.mark.parametrize("recall", [0.9999, 0.99999])
 def test_a_recall_that_the_filter_prevents_is_an_error_with_a_hint(recall):
-    with pytest.raises(ConfigError, match=r"leaves no room for the signature filter[\s\S]*signature_filter=False"):
+    with pytest.raises(
+        ConfigError, match=r"leaves no room for the signature filter[\s\S]*signature_filter=False"
+    ):
         neardup.plan(recall=recall)
     assert neardup.plan(recall=recall, signature_filter=False).recall_at_threshold >= recall
 
@@ -182,12 +198,16 @@ def test_the_filter_lowers_the_promised_recall_but_not_the_bucket_probability():
     assert neardup.plan(signature_filter=False).recall_at_threshold == plan.chance(0.8)
 
 
-@pytest.mark.parametrize(("bands", "rows"), [(1, 1), (16, 6), (20, 5), (11, 10), (128, 1), (1, 128), (1024, 1)])
+@pytest.mark.parametrize(
+    ("bands", "rows"), [(1, 1), (16, 6), (20, 5), (11, 10), (128, 1), (1, 128), (1024, 1)]
+)
 def test_curve_is_the_formula_to_the_last_digits(bands, rows):
     for step in range(1, 100):
         similarity = step / 100
         exact = exact_curve(similarity, bands, rows)
-        assert abs(Fraction(s_curve(similarity, bands, rows)) - exact) <= exact * Fraction(1, 10**12)
+        assert abs(Fraction(s_curve(similarity, bands, rows)) - exact) <= exact * Fraction(
+            1, 10**12
+        )
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(1, 1), (16, 6), (128, 1), (1, 128)])
@@ -204,7 +224,9 @@ def test_chance_of_an_invalid_similarity_is_an_error(similarity):
         neardup.plan().chance(similarity)
 
 
-@pytest.mark.parametrize(("bands", "rows"), [(1, 1), (16, 6), (20, 5), (11, 10), (9, 13), (128, 1), (1, 128)])
+@pytest.mark.parametrize(
+    ("bands", "rows"), [(1, 1), (16, 6), (20, 5), (11, 10), (9, 13), (128, 1), (1, 128)]
+)
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8, 0.99])
 def test_areas_agree_with_a_numeric_integral(bands, rows, threshold):
     def area(low, high, function):
@@ -213,8 +235,12 @@ def test_areas_agree_with_a_numeric_integral(bands, rows, threshold):
         return function(curve(middles, bands, rows)).mean() * (high - low)
 
     plan = neardup.plan(threshold=threshold, bands=bands, rows=rows)
-    assert plan.false_positive_area == pytest.approx(area(0, threshold, lambda chance: chance), abs=1e-7)
-    assert plan.false_negative_area == pytest.approx(area(threshold, 1, lambda chance: 1 - chance), abs=1e-7)
+    assert plan.false_positive_area == pytest.approx(
+        area(0, threshold, lambda chance: chance), abs=1e-7
+    )
+    assert plan.false_negative_area == pytest.approx(
+        area(threshold, 1, lambda chance: 1 - chance), abs=1e-7
+    )
 
 
 def test_area_of_one_row_and_band_is_a_triangle():
@@ -229,7 +255,10 @@ def test_curve_threshold_is_the_root_of_one_over_the_bands():
 
 def binomial_at_most(count, trials, chance):
     chance = Fraction(chance)
-    return sum(math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(count + 1))
+    return sum(
+        math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits)
+        for hits in range(count + 1)
+    )
 
 
 @pytest.mark.parametrize("num_perm", [16, 64, 128, 256])
@@ -275,7 +304,9 @@ def test_plan_depends_on_the_settings_alone():
     assert neardup.plan(threads=1, strict=True, keep="longest", seed=7) == neardup.plan()
 
 
-@pytest.mark.parametrize("settings", [{"method": "exact"}, {"recall": 1}, {"recall": 1.0, "method": "exact"}])
+@pytest.mark.parametrize(
+    "settings", [{"method": "exact"}, {"recall": 1}, {"recall": 1.0, "method": "exact"}]
+)
 def test_the_exact_join_promises_every_pair(settings):
     plan = neardup.plan(threshold=0.7, **settings)
     assert (plan.method, plan.bands, plan.rows, plan.min_agreement) == ("exact", 0, 0, 0)

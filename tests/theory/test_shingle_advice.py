@@ -20,7 +20,8 @@ CONTACTS = [
     "Eleanor Abernathy, 209 Sycamore Drive, Crewe, Chesire",
 ]
 MESSAGE = (
-    "6 of 6 documents have fewer than 10 shingles, so a single typo can hide a match; consider --unit char --size 3"
+    "6 of 6 documents have fewer than 10 shingles, so a single typo can hide a match; "
+    "consider --unit char --size 3"
 )
 
 

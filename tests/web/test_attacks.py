@@ -75,9 +75,12 @@ def test_answers_do_not_wait_for_delayed_acknowledgements(server):
     ask()
     own_port = connection.sock.getsockname()[1]
     (accepted,) = [one for one in server.connections if one.client[1] == own_port]
-    option = accepted.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    option = accepted.transport.get_extra_info("socket").getsockopt(
+        socket.IPPROTO_TCP, socket.TCP_NODELAY
+    )
     assert option != 0
-    # A delayed acknowledgement takes 40 ms; without one, most requests are quicker even on a busy machine.
+    # A delayed acknowledgement takes 40 ms; without one, most requests are quicker even on a busy
+    # machine.
     rounds = (sorted(ask() for _ in range(40))[10] for _ in range(10))
     assert any(seconds < 0.035 for seconds in rounds)
     connection.close()
@@ -145,7 +148,9 @@ def test_a_client_that_leaves_frees_its_place():
         wait_for(lambda: server.post(b"{}").status == 200)
 
 
-@pytest.mark.parametrize("sent", [b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n" + HOST + b"X: y"])
+@pytest.mark.parametrize(
+    "sent", [b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n" + HOST + b"X: y"]
+)
 def test_half_sent_headers_are_given_up(sent):
     with running(answering(), header_seconds=SHORT) as server:
         answer = server.exchange(sent)
@@ -265,7 +270,9 @@ def test_a_request_of_a_foreign_page_is_refused_before_any_work(site):
         answer = server.exchange(b"GET /v1/info HTTP/1.1\r\n" + lines + b"\r\n")
         assert (answer.status, answer.code) == (403, "site")
         # It is refused before its body has come, too.
-        answer = server.exchange(b"POST /v1/query HTTP/1.1\r\n" + lines + b"Content-Length: 9\r\n\r\n")
+        answer = server.exchange(
+            b"POST /v1/query HTTP/1.1\r\n" + lines + b"Content-Length: 9\r\n\r\n"
+        )
         assert (answer.status, answer.code) == (403, "site")
 
 
@@ -276,7 +283,10 @@ def test_a_request_of_the_own_page_is_answered(server, site):
 
 
 def test_a_second_header_does_not_hide_the_first(server):
-    lines = HOST + b"Connection: close\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Site: same-origin\r\n\r\n"
+    lines = (
+        HOST
+        + b"Connection: close\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Site: same-origin\r\n\r\n"
+    )
     assert server.exchange(b"GET /v1/info HTTP/1.1\r\n" + lines).code == "site"
     own = b"Origin: http://127.0.0.1\r\n"
     lines = HOST + b"Connection: close\r\nOrigin: http://evil.example\r\n" + own + b"\r\n"
@@ -286,7 +296,9 @@ def test_a_second_header_does_not_hide_the_first(server):
 # Methods
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/v1/info", "/v1/openapi.json", "/v1/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/docs", "/healthz", "/v1/info", "/v1/openapi.json", "/v1/nothing"]
+)
 def test_head_answers_as_get_without_a_body(server, path):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     answers = []
@@ -313,7 +325,9 @@ def test_head_answers_as_get_without_a_body(server, path):
     ],
 )
 def test_a_wrong_method_names_the_right_ones(server, method, path, allowed):
-    answer = server.exchange(f"{method} {path} HTTP/1.1\r\n".encode() + HOST + b"Connection: close\r\n\r\n")
+    answer = server.exchange(
+        f"{method} {path} HTTP/1.1\r\n".encode() + HOST + b"Connection: close\r\n\r\n"
+    )
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
     if method != "HEAD":
         assert answer.code == "method"
@@ -346,7 +360,9 @@ def test_what_is_not_http_gets_the_one_error_and_the_connection_ends(server, sen
 
 
 def test_a_broken_body_after_its_answer_only_ends_the_connection(server):
-    client = server.send(b"POST /v1/query HTTP/1.1\r\nHost: evil\r\nTransfer-Encoding: chunked\r\n\r\n")
+    client = server.send(
+        b"POST /v1/query HTTP/1.1\r\nHost: evil\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     assert client.recv(1 << 16).startswith(b"HTTP/1.1 403")
     client.sendall(b"zz\r\n")
     assert b"HTTP/1.1" not in read_to_end(client)
@@ -371,7 +387,9 @@ def test_what_is_not_a_query_gets_the_one_error(server, body, expected):
     assert (answer.status, answer.code) == expected
 
 
-@pytest.mark.parametrize("path", ["/v1/info/", "/v1/", "//", "/v1/query/", "/v1/%00", "/%ff", "http://evil.example/"])
+@pytest.mark.parametrize(
+    "path", ["/v1/info/", "/v1/", "//", "/v1/query/", "/v1/%00", "/%ff", "http://evil.example/"]
+)
 def test_an_unknown_route_gets_the_one_error(server, path):
     answer = server.get(path)
     assert (answer.status, answer.code) == (404, "unknown")

@@ -42,7 +42,9 @@ def test_the_slider_shows_what_at_threshold_counts(tab, report):
         page.fill("#threshold", str(round((threshold - 0.6) * 100)))
         again = report.at_threshold(threshold)
         said = page.inner_text("#at-threshold")
-        assert said.startswith(f"At {threshold:.2f}: {again.num_removed} removed, {again.num_kept} kept")
+        assert said.startswith(
+            f"At {threshold:.2f}: {again.num_removed} removed, {again.num_kept} kept"
+        )
         assert f"{again.num_pairs} pair" in said
 
 
@@ -72,16 +74,25 @@ def test_clusters_are_listed_sorted_and_filtered(tab):
 def test_a_hundred_thousand_rows_scroll_and_few_are_built(browser, report_path, tmp_path):
     data = data_of(report_path.read_text("utf-8"))
     first = data["clusters"][0]
-    data["clusters"] = [[first[0], 100_002 - number, first[2], first[3]] for number in range(100_000)]
+    data["clusters"] = [
+        [first[0], 100_002 - number, first[2], first[3]] for number in range(100_000)
+    ]
     text = report_path.read_text("utf-8")
     start = text.index('id="data">') + len('id="data">')
-    made = text[:start] + json.dumps(data).replace("<", "\\u003c") + text[text.index("</script>", start) :]
+    made = (
+        text[:start]
+        + json.dumps(data).replace("<", "\\u003c")
+        + text[text.index("</script>", start) :]
+    )
     (tmp_path / "many.html").write_text(made, "utf-8")
     tab = Tab(browser, f"file://{tmp_path / 'many.html'}")
     page = tab.open("clusters")
     page.wait_for_selector("[data-row]")
     page.evaluate("document.querySelector('.virtual').scrollTop = 50000 * 44")
-    until(page, "[...document.querySelectorAll('.virtual-row')].some((row) => row.innerText.startsWith('50,00'))")
+    until(
+        page,
+        "[...document.querySelectorAll('.virtual-row')].some((row) => row.innerText.startsWith('50,00'))",
+    )
     assert page.locator(".virtual-row").count() < 60
     tab.close()
 
@@ -95,7 +106,9 @@ def test_a_cluster_shows_members_heat_map_and_what_they_share(tab, keys):
     assert label.startswith("ferry-0 and ferry-1: ")
     assert "shingles of the kept text are in every member shown" in page.inner_text("main")
     shared = page.inner_text(".text .shared >> nth=0")
-    assert all(shared.split()[0] in text for name, text in documents().items() if name.startswith("ferry"))
+    assert all(
+        shared.split()[0] in text for name, text in documents().items() if name.startswith("ferry")
+    )
 
 
 def test_a_pair_shows_what_differs_and_what_is_shared(tab, keys):
@@ -107,9 +120,9 @@ def test_a_pair_shows_what_differs_and_what_is_shared(tab, keys):
     assert f"{compared.shared} of {compared.shingles_a} shingles" in figures
     assert figures[2] == f"{compared.containment_a:.1%}".replace("%", " %")
     changed = set(page.locator("ins.new").all_inner_texts())
-    assert {word.strip() for part in changed for word in part.split()} == set(texts["ferry-3"].split()) - set(
-        texts["ferry-0"].split()
-    )
+    assert {word.strip() for part in changed for word in part.split()} == set(
+        texts["ferry-3"].split()
+    ) - set(texts["ferry-0"].split())
     assert page.inner_text("#columns ~ .scroll tbody tr").split() == ["lang", "en", "en"]
     left, right = (page.inner_text(f"[data-side={side}]") for side in "ab")
     assert (left, right) == (texts["ferry-0"], texts["ferry-3"])
@@ -121,7 +134,9 @@ def test_a_pair_shows_what_differs_and_what_is_shared(tab, keys):
 def test_a_click_on_one_side_scrolls_the_other(tab, keys):
     page = tab.open(f"pair/{keys['long-0']}/{keys['long-1']}")
     assert page.locator(".cut-here").count() == 2
-    assert page.inner_text(".cut-here >> nth=0") == "Cut here: 50,000 characters of a text of 10 MB."
+    assert (
+        page.inner_text(".cut-here >> nth=0") == "Cut here: 50,000 characters of a text of 10 MB."
+    )
     assert page.inner_text("#columns ~ .scroll tbody tr").split() == ["lang", "en", "en"]
     page.uncheck(".switch input")
     page.evaluate("document.querySelector('[data-side=b]').scrollTop = 1e6")
@@ -161,7 +176,11 @@ def test_search_finds_ids_and_words_and_says_why(tab, keys, report):
     assert answer.kept_id in said
     assert f"it has a similarity of {int(answer.similarity * 1e4) / 1e4:.4f} to" in said
     kept = neardup.explain(report, "alone-3")
-    assert tab.open(f"document/{keys['alone-3']}").inner_text("#why").startswith(f"Kept. {kept.reason}, and nothing")
+    assert (
+        tab.open(f"document/{keys['alone-3']}")
+        .inner_text("#why")
+        .startswith(f"Kept. {kept.reason}, and nothing")
+    )
 
 
 def export(page, label):
@@ -184,7 +203,9 @@ def test_marks_are_kept_undone_exported_and_honoured_by_a_run(tab, keys, report,
     assert page.locator("tbody tr").count() == 2
     decisions = json.loads(export(page, "Export JSON"))
     assert decisions["neardup_decisions"] == 1
-    assert [(one["decision"], one["id"], one["file"], one["row"]) for one in decisions["decisions"]] == [
+    assert [
+        (one["decision"], one["id"], one["file"], one["row"]) for one in decisions["decisions"]
+    ] == [
         ("keep", "ferry-3", "pages.jsonl", 4),
         ("remove", "alone-3", "pages.jsonl", keys["alone-3"] + 1),
     ]
@@ -192,7 +213,9 @@ def test_marks_are_kept_undone_exported_and_honoured_by_a_run(tab, keys, report,
     page.keyboard.press("u")
     page.wait_for_selector("text=No document is marked yet.")
     (tmp_path / "decisions.json").write_text(json.dumps(decisions), "utf-8")
-    again = neardup.deduplicate(Path(report.inputs[0]["path"]), decisions=tmp_path / "decisions.json", **SETTINGS)
+    again = neardup.deduplicate(
+        Path(report.inputs[0]["path"]), decisions=tmp_path / "decisions.json", **SETTINGS
+    )
     assert again.decisions == {"kept": 1, "removed": 1, "unmatched": 0}
     assert "ferry-3" not in again.removed.column("doc_id").to_pylist()
     assert "alone-3" in again.removed.column("doc_id").to_pylist()
@@ -218,7 +241,9 @@ def test_hostile_documents_stay_texts(tab, keys):
         page.wait_for_timeout(50)
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img, main b, main script").count() == 0
-    assert "<script>window.hacked" in tab.open(f"document/{keys['</script><b>bold']}").inner_text(".text")
+    assert "<script>window.hacked" in tab.open(f"document/{keys['</script><b>bold']}").inner_text(
+        ".text"
+    )
 
 
 def test_a_link_opens_its_view_and_an_unknown_one_says_so(tab):
@@ -267,7 +292,11 @@ def test_axe_finds_nothing_serious(browser, report_path, keys, scheme):
         page.wait_for_timeout(50)
         page.evaluate(AXE)
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+        serious = [
+            (one["id"], one["nodes"][0]["html"])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
         assert serious == [], view
     tab.close()
 
@@ -335,7 +364,13 @@ def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
     for unit in ("word", "char"):
         for size in (1, 3):
             texts = ["".join(chance.choices(letters, k=chance.randrange(40))) for _ in range(60)]
-            settings = {"unit": unit, "size": size, "fold_numbers": False, "fold_accents": False, "form": "NFC"}
+            settings = {
+                "unit": unit,
+                "size": size,
+                "fold_numbers": False,
+                "fold_accents": False,
+                "form": "NFC",
+            }
             counts = page.evaluate(
                 "([texts, settings]) => texts.map((text) => "
                 "new Set(findShingles(text, settings).map((one) => one.key)).size)",
@@ -346,7 +381,10 @@ def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
 
 def test_text_beyond_a_cut_is_not_shown_as_a_difference(browser, tmp_path):
     words = [f"word{number}" for number in range(9000)]
-    texts = {"a": " ".join(words), "b": " ".join([*(f"more{number}" for number in range(40)), *words])}
+    texts = {
+        "a": " ".join(words),
+        "b": " ".join([*(f"more{number}" for number in range(40)), *words]),
+    }
     report = neardup.deduplicate(texts, threshold=0.9)
     (tmp_path / "cut.html").write_text(report.to_html(), "utf-8")
     tab = Tab(browser, f"file://{tmp_path / 'cut.html'}")
@@ -354,7 +392,9 @@ def test_text_beyond_a_cut_is_not_shown_as_a_difference(browser, tmp_path):
     page.uncheck(".switch input")
     assert page.locator(".cut-here").count() == 2
     assert page.locator("del.gone").count() == 0
-    assert set("".join(page.locator("ins.new").all_inner_texts()).split()) == {f"more{n}" for n in range(40)}
+    assert set("".join(page.locator("ins.new").all_inner_texts()).split()) == {
+        f"more{n}" for n in range(40)
+    }
     tab.close()
 
 

@@ -33,7 +33,9 @@ def text_of(data, doc_id):
 
 def test_vendored_files_are_those_that_were_published():
     listed = json.loads((STATIC / "vendor" / "vendored.json").read_text("utf-8"))
-    sources = {path.name for path in (STATIC / "vendor").iterdir() if path.suffix in (".js", ".css")}
+    sources = {
+        path.name for path in (STATIC / "vendor").iterdir() if path.suffix in (".js", ".css")
+    }
     assert {entry["file"] for entry in listed} == sources
     for entry in listed:
         content = (STATIC / "vendor" / entry["file"]).read_bytes()
@@ -58,13 +60,17 @@ def test_none_of_our_scripts_turns_text_into_html():
 
 
 def test_every_source_is_part_of_the_page():
-    assert {f"{path.name}" for path in STATIC.glob("*.js")} == {name for name in page.SCRIPTS if "/" not in name}
+    assert {f"{path.name}" for path in STATIC.glob("*.js")} == {
+        name for name in page.SCRIPTS if "/" not in name
+    }
 
 
 def test_the_policy_allows_exactly_this_script_and_style(report):
     text = report.to_html()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
-    script, style = (re.search(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1] for tag in ("script", "style"))
+    script, style = (
+        re.search(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1] for tag in ("script", "style")
+    )
     for name, content in (("script", script), ("style", style)):
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{name}-src 'sha256-{digest}'" in policy
@@ -79,10 +85,16 @@ def test_the_overview_has_the_numbers_of_the_report(report, data):
     assert info["counts"]["rejected"] == report.num_rejected == 1
     assert sum(info["histogram"]["removed"]) == report.num_removed
     assert sum(info["histogram"]["pairs"]) == report.num_pairs
-    assert sum(size * count for size, count in info["sizes"]) - info["counts"]["clusters"] == report.num_removed
+    assert (
+        sum(size * count for size, count in info["sizes"]) - info["counts"]["clusters"]
+        == report.num_removed
+    )
     assert info["rejected"]["rows"][0]["row"] == len(documents()) + 1
     largest = report.largest_clusters(1).to_pylist()[0]
-    assert (info["largest"][0]["id"], info["largest"][0]["size"]) == (largest["cluster_id"], largest["documents"])
+    assert (info["largest"][0]["id"], info["largest"][0]["size"]) == (
+        largest["cluster_id"],
+        largest["documents"],
+    )
     assert info["largest"][0]["weakest"] == largest["similarity"]
 
 
@@ -91,7 +103,11 @@ def test_the_slider_counts_as_at_threshold_does(report, data):
     assert [step["threshold"] for step in steps] == [step / 100 for step in range(60, 101)]
     for step in steps[::8]:
         again = report.at_threshold(step["threshold"])
-        assert (step["removed"], step["kept"], step["pairs"]) == (again.num_removed, again.num_kept, again.num_pairs)
+        assert (step["removed"], step["kept"], step["pairs"]) == (
+            again.num_removed,
+            again.num_kept,
+            again.num_pairs,
+        )
         assert step["clusters"] == len(set(again.removed.column("kept_id").to_pylist()))
 
 
@@ -99,11 +115,14 @@ def test_the_slider_counts_as_at_threshold_does(report, data):
 def test_the_slider_in_memory_and_on_files_agree(settings, tmp_path):
     texts = {name: text for name, text in documents().items() if not name.startswith("long")}
     (tmp_path / "pages.jsonl").write_text(
-        "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()), "utf-8"
+        "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()),
+        "utf-8",
     )
     chosen = SETTINGS | settings
     in_memory = data_of(neardup.deduplicate(texts, **chosen).to_html())["info"]["slider"]
-    on_files = data_of(neardup.deduplicate(tmp_path / "pages.jsonl", **chosen).to_html())["info"]["slider"]
+    on_files = data_of(neardup.deduplicate(tmp_path / "pages.jsonl", **chosen).to_html())["info"][
+        "slider"
+    ]
     assert in_memory == on_files
     assert in_memory["steps"] or "cluster" in settings
 
@@ -123,7 +142,9 @@ def test_the_heat_map_holds_exact_similarities(data):
     texts, at = documents(), 0
     for low, first in enumerate(keys):
         for second in keys[low + 1 :]:
-            exact = neardup.compare(texts[ids[first]], texts[ids[second]], size=2, seed=SETTINGS["seed"]).jaccard
+            exact = neardup.compare(
+                texts[ids[first]], texts[ids[second]], size=2, seed=SETTINGS["seed"]
+            ).jaccard
             assert values[at] == pytest.approx(exact, abs=5e-5)
             at += 1
     assert at == len(values) == 15
@@ -154,7 +175,8 @@ def test_hostile_texts_do_not_end_the_data(report):
     assert text.count("</script>") == 2
     embedded = text.partition('id="data">')[2].partition("</script>")[0]
     assert "hacked = 1" in embedded
-    # `</script x` and `<!--<script>` work without a closing bracket, so no opening one may be there.
+    # `</script x` and `<!--<script>` work without a closing bracket, so no opening one may be
+    # there.
     assert "<" not in embedded
     assert "window.hacked = 1<" not in text
     assert "\u2028" not in text
@@ -184,12 +206,20 @@ def test_a_small_limit_leaves_clusters_out_and_says_so():
 
 
 def test_what_fits_is_counted_before_it_is_written():
-    pieces = Pieces({0: "one sentence here that is rather long indeed. " * 3 + "end", 1: "another, and <b> tags"})
+    pieces = Pieces(
+        {
+            0: "one sentence here that is rather long indeed. " * 3 + "end",
+            1: "another, and <b> tags",
+        }
+    )
     assert pieces.cut_for([0, 1], 10**6) > 10**6
     assert pieces.cut_for([0, 1], 10) == 0
     assert pieces.cut_for([], 10**6) == 0
     shown, is_whole = pieces.beginning(0, 50)
-    assert ("".join(shown), is_whole) == ("one sentence here that is rather long indeed. " * 2, False)
+    assert ("".join(shown), is_whole) == (
+        "one sentence here that is rather long indeed. " * 2,
+        False,
+    )
 
 
 def test_without_texts_none_is_in_the_file(report):
@@ -209,7 +239,9 @@ def test_changed_inputs_leave_the_texts_out_and_say_why(tmp_path):
 
 
 def test_a_run_in_memory_has_the_same_page():
-    report = neardup.deduplicate({"a": "one two three four five six", "b": "One two three four five six!"})
+    report = neardup.deduplicate(
+        {"a": "one two three four five six", "b": "One two three four five six!"}
+    )
     data = data_of(report.to_html())
     assert text_of(data, "a") == "one two three four five six"
     assert data["clusters"] == [[0, 2, 1.0, [0, 1]]]
@@ -231,8 +263,12 @@ def test_vectors_have_no_texts():
 def test_documents_of_against_are_shown_with_their_texts(tmp_path):
     text = " ".join(f"w{place}" for place in range(30))
     for name in ("old", "new"):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": text}) + "\n", "utf-8")
-    report = neardup.deduplicate(tmp_path / "new.jsonl", out=tmp_path / "clean", against=tmp_path / "old.jsonl")
+        (tmp_path / f"{name}.jsonl").write_text(
+            json.dumps({"id": name, "text": text}) + "\n", "utf-8"
+        )
+    report = neardup.deduplicate(
+        tmp_path / "new.jsonl", out=tmp_path / "clean", against=tmp_path / "old.jsonl"
+    )
     data = data_of(report.to_html())
     assert text_of(data, "old") == text_of(data, "new") == text
     assert data["documents"]["kept"][data["documents"]["id"].index("new")] == 0
@@ -258,7 +294,10 @@ def test_a_file_is_written_whole_and_never_over_another(report, tmp_path):
 
 
 def test_dedup_writes_the_page_into_its_output_and_may_overwrite_it(programs, tmp_path):
-    rows = [{"id": "a", "text": "one two three four five six"}, {"id": "b", "text": "One two three four five six!"}]
+    rows = [
+        {"id": "a", "text": "one two three four five six"},
+        {"id": "b", "text": "One two three four five six!"},
+    ]
     (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     command = ("dedup", "pages.jsonl", "-o", "clean", "--report")
     for extra in ((), ("--overwrite",)):
@@ -270,7 +309,9 @@ def test_dedup_writes_the_page_into_its_output_and_may_overwrite_it(programs, tm
     assert "report.html" in neardup.load(tmp_path / "clean").files
     done = programs.run("report", "clean", "-o", "page.html", cwd=tmp_path)
     assert (done.code, done.stdout[:20]) == (0, "Written to page.html")
-    assert (tmp_path / "page.html").read_text("utf-8") == (tmp_path / "clean" / "report.html").read_text("utf-8")
+    assert (tmp_path / "page.html").read_text("utf-8") == (
+        tmp_path / "clean" / "report.html"
+    ).read_text("utf-8")
     again = programs.run("report", "clean", "-o", "page.html", cwd=tmp_path)
     assert again.code == 1
     assert "already exists" in again.stderr

@@ -28,7 +28,11 @@ from support.server_process import Started
 def server(run_folder):
     started = Started(run_folder)
     for _ in range(2400):
-        if started.get("/v1/info")["texts"]["search"] == {"indexed": 24, "documents": 24, "error": None}:
+        if started.get("/v1/info")["texts"]["search"] == {
+            "indexed": 24,
+            "documents": 24,
+            "error": None,
+        }:
             break
         time.sleep(0.05)
     yield started
@@ -72,7 +76,9 @@ def test_clusters_come_in_order_and_in_parts(server, sort):
     assert part == {"total": listed["total"], "rows": listed["rows"][1:3]}
     found = server.get("/v1/clusters?search=FERRY-0")
     assert [row["id"] for row in found["rows"]] == ["ferry-0"]
-    words = server.get(f"/v1/clusters?search={quote(' '.join(documents()['ferry-0'].split()[5:9]))}")
+    words = server.get(
+        f"/v1/clusters?search={quote(' '.join(documents()['ferry-0'].split()[5:9]))}"
+    )
     assert [row["id"] for row in words["rows"]] == ["ferry-0"]
 
 
@@ -116,8 +122,13 @@ def test_search_finds_ids_words_and_hostile_names(server):
         (" ".join(texts["alone-4"].split()[20:24]), "alone-4"),
         ("</script>", "</script><b>bold"),
     ):
-        assert name in [row["id"] for row in server.get(f"/v1/documents?search={quote(wanted)}")["rows"]]
-    assert server.get(f"/v1/documents/{quote('</script><b>bold')}")["documents"][0]["id"] == "</script><b>bold"
+        assert name in [
+            row["id"] for row in server.get(f"/v1/documents?search={quote(wanted)}")["rows"]
+        ]
+    assert (
+        server.get(f"/v1/documents/{quote('</script><b>bold')}")["documents"][0]["id"]
+        == "</script><b>bold"
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +156,9 @@ def test_a_rejected_row_is_not_a_document(server):
     assert problem_of(server.ask(f"/v1/rows/{len(documents())}")) == (404, "unknown")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost:80@evil.example", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost:80@evil.example", ""]
+)
 def test_another_host_name_is_refused(server, host):
     assert problem_of(server.ask("/v1/info", Host=host)) == (403, "host")
 
@@ -155,7 +168,9 @@ def test_another_origin_is_refused_and_no_header_allows_one(server):
     assert problem_of(server.ask("/v1/info", Origin="null")) == (403, "origin")
     answer, _ = server.ask("/v1/info", Origin=f"http://{server.netloc}")
     assert answer.status == 200
-    assert not [name for name, _ in answer.getheaders() if name.lower().startswith("access-control")]
+    assert not [
+        name for name, _ in answer.getheaders() if name.lower().startswith("access-control")
+    ]
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/v1/info", "/v1/nothing"])
@@ -183,7 +198,9 @@ def test_methods_that_change_state_are_refused(server):
 
 def test_a_query_finds_what_the_index_finds(index_server):
     text = documents()["ferry-3"]
-    answer, content = index_server.ask("/v1/query", "POST", json.dumps({"text": text}), Content_Type="application/json")
+    answer, content = index_server.ask(
+        "/v1/query", "POST", json.dumps({"text": text}), Content_Type="application/json"
+    )
     matches = json.loads(content)["matches"]
     assert answer.status == 200
     assert matches[0]["doc_id"] == "ferry-3"
@@ -227,7 +244,18 @@ def test_no_route_takes_a_path_or_an_address(server, index_server):
                 parameters |= {one["name"] for one in route.get("parameters", ())}
                 for content in route.get("requestBody", {}).get("content", {}).values():
                     parameters |= set(content["schema"]["properties"])
-    assert parameters == {"offset", "limit", "sort", "search", "key", "a", "b", "doc_id", "text", "k"}
+    assert parameters == {
+        "offset",
+        "limit",
+        "sort",
+        "search",
+        "key",
+        "a",
+        "b",
+        "doc_id",
+        "text",
+        "k",
+    }
 
 
 def test_a_body_without_a_length_is_counted(index_server):
@@ -252,8 +280,19 @@ def call(app, path="/v1/info"):
     async def send(message):
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
-    scope |= {"headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": ""}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+    }
+    scope |= {
+        "headers": [(b"host", b"127.0.0.1")],
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+    }
     scope |= {"asgi": {"version": "3.0"}, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}
     # In a thread of its own: Playwright has a loop in this one.
     with ThreadPoolExecutor(1) as threads:
@@ -271,13 +310,17 @@ def test_too_many_and_too_slow_requests_get_a_hint(run_folder):
     async def slow(*_):
         await asyncio.sleep(5)
 
-    status, problem, headers = call(guard.Guard(slow, "default-src 'none'", guard.Limits(seconds=0.05)))
+    status, problem, headers = call(
+        guard.Guard(slow, "default-src 'none'", guard.Limits(seconds=0.05))
+    )
     assert (status, problem["code"], headers[b"retry-after"]) == (503, "too_slow", b"1")
     served.close()
 
 
 def test_only_loopback_is_served(programs, run_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup.web.server.open_served", lambda _: pytest.fail("it goes on to serve"))
+    monkeypatch.setattr(
+        "neardup.web.server.open_served", lambda _: pytest.fail("it goes on to serve")
+    )
     for host in ("0.0.0.0", "::", "192.168.0.1", "example.com"):  # noqa: S104
         with pytest.raises(ConfigError, match="must be one of"):
             serve(str(run_folder), host=host, port=0, on_start=print)
@@ -306,7 +349,14 @@ def test_hostile_documents_stay_texts_on_the_server(browser, server):
     long = [row["key"] for row in server.get("/v1/documents?search=long-")["rows"]]
     key, other = keys["</script><b>bold"], keys['=1+1,"x"']
     tab = Tab(browser, server.url)
-    views = ("", "clusters", f"cluster/{key}", f"pair/{key}/{other}", f"document/{key}", "search?search=script")
+    views = (
+        "",
+        "clusters",
+        f"cluster/{key}",
+        f"pair/{key}/{other}",
+        f"document/{key}",
+        "search?search=script",
+    )
     for view in (*views, f"cluster/{long[0]}", f"pair/{long[0]}/{long[1]}", f"document/{long[0]}"):
         page = tab.open(view)
         page.wait_for_timeout(50)
@@ -325,8 +375,13 @@ def test_the_page_shows_the_progress_of_the_index_and_that_results_are_partial(b
         route.fulfill(response=answer, json=change(answer.json()))
 
     half = {"search": {"indexed": 12, "documents": 24, "error": None}}
-    tab.page.route("**/v1/info", lambda route: alter(route, lambda info: info | {"texts": info["texts"] | half}))
-    tab.page.route("**/v1/documents?*", lambda route: alter(route, lambda found: found | {"num_texts": 12}))
+    tab.page.route(
+        "**/v1/info",
+        lambda route: alter(route, lambda info: info | {"texts": info["texts"] | half}),
+    )
+    tab.page.route(
+        "**/v1/documents?*", lambda route: alter(route, lambda found: found | {"num_texts": 12})
+    )
     page = tab.open("search?search=ferry")
     assert page.get_attribute("[role=progressbar]", "aria-valuenow") == "50"
     assert "Indexing the words of all texts for search: 50 %" in page.inner_text(".progress")
@@ -367,9 +422,14 @@ def start():
     assert [one.stop() for one in started] == [0] * len(started)
 
 
-# The narrow window is the one that a long id breaks first; the page opened from disk is tested in both.
-@pytest.mark.parametrize("widths", [[400], pytest.param([400, 1200], marks=pytest.mark.long)], ids=["narrow", "both"])
-def test_very_long_and_hostile_ids_are_cut_and_can_be_copied_from_the_server(browser, start, tmp_path, widths):
+# The narrow window is the one that a long id breaks first; the page opened from disk is tested in
+# both.
+@pytest.mark.parametrize(
+    "widths", [[400], pytest.param([400, 1200], marks=pytest.mark.long)], ids=["narrow", "both"]
+)
+def test_very_long_and_hostile_ids_are_cut_and_can_be_copied_from_the_server(
+    browser, start, tmp_path, widths
+):
     tab = Tab(browser, start(long_ids.make_run(tmp_path)))
     until(tab.open("search"), "document.querySelector('.progress') === null")
     long_ids.check_views(tab, widths)
@@ -419,7 +479,10 @@ def test_schemathesis_finds_nothing(server):
     from hypothesis import HealthCheck, Phase, given, settings
 
     schema = schemathesis.openapi.from_url(f"{server.url}v1/openapi.json")
-    checks = [schemathesis.checks.not_a_server_error, schemathesis.checks.response_schema_conformance]
+    checks = [
+        schemathesis.checks.not_a_server_error,
+        schemathesis.checks.response_schema_conformance,
+    ]
     checks.append(schemathesis.checks.status_code_conformance)
     for operation in schema.get_all_operations():
         made = operation.ok()

@@ -40,7 +40,9 @@ def test_a_document_is_found_if_it_has_every_word_and_the_last_one_may_be_unfini
             key
             for key, text in enumerate(texts)
             if {word.lower() for word in whole} <= set(text.lower().split())
-            and any(word.startswith(last) for word in text.lower().split() or [""] if word or not last)
+            and any(
+                word.startswith(last) for word in text.lower().split() or [""] if word or not last
+            )
         ]
         assert index.find(index.parse(asked)).tolist() == expected, asked
     index.close()
@@ -79,7 +81,9 @@ def test_other_words_are_not_found(text, wanted):
     assert find([text], wanted) == []
 
 
-@pytest.mark.parametrize("wanted", ['tea" OR "milk', "tea OR milk", "text:tea", "tea*", "NEAR(tea milk)", "-tea", "'"])
+@pytest.mark.parametrize(
+    "wanted", ['tea" OR "milk', "tea OR milk", "text:tea", "tea*", "NEAR(tea milk)", "-tea", "'"]
+)
 def test_a_query_is_words_and_not_the_language_of_the_index(wanted):
     texts = ["tea", "milk", "text tea", "tea or milk", "near tea milk"]
     words = set("".join(letter if letter.isalpha() else " " for letter in wanted.lower()).split())
@@ -168,6 +172,8 @@ def test_the_words_of_the_made_run_are_found_as_plain_python_finds_them(served):
     served._texts.read()
     for name, text in list(documents().items())[:6]:
         words = text.split()[10:14]
-        expected = [other for other, found in documents().items() if set(words) <= set(found.split())]
+        expected = [
+            other for other, found in documents().items() if set(words) <= set(found.split())
+        ]
         assert name in expected
         assert [row["id"] for row in served.search(" ".join(words) + " ")["rows"]] == expected

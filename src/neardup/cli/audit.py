@@ -11,7 +11,12 @@ from neardup.config import Config
 @click.command(cls=options.Command, short_help="Measure the recall of a finished run.")
 @click.argument("out", type=click.Path(), metavar="OUT")
 @options.option(
-    "--sample", heading=options.WORK, what="Number of documents to sample.", type=int, default=1000, metavar="N"
+    "--sample",
+    heading=options.WORK,
+    what="Number of documents to sample.",
+    type=int,
+    default=1000,
+    metavar="N",
 )
 @options.settings("memory", "threads")
 @options.as_json("the audit")
@@ -34,7 +39,9 @@ def audit(out: str, sample: int, config: Config, as_json: bool, quiet: bool) -> 
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
-        answer = api.audit(out, sample=sample, threads=config.threads, memory=config.memory, progress=progress)
+        answer = api.audit(
+            out, sample=sample, threads=config.threads, memory=config.memory, progress=progress
+        )
     if as_json:
         render.as_json(answer.as_dict())
     else:

@@ -17,7 +17,9 @@ STDIN: Final = "-"
 _CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 
 
-@click.command(cls=options.Command, short_help="Show how similar two files are, and where they differ.")
+@click.command(
+    cls=options.Command, short_help="Show how similar two files are, and where they differ."
+)
 @click.argument("a", type=click.Path(allow_dash=True))
 @click.argument("b", type=click.Path(allow_dash=True))
 @options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter", "encoding")
@@ -50,7 +52,9 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
         answer = neardup.compare(text_a, text_b, config=config)
     if as_json:
         is_pair = answer.similarity(config.measure) >= config.threshold
-        render.as_json(dataclasses.asdict(answer) | {"threshold": config.threshold, "is_pair": is_pair})
+        render.as_json(
+            dataclasses.asdict(answer) | {"threshold": config.threshold, "is_pair": is_pair}
+        )
         return
     names = (_name(a), _name(b))
     render.comparison(answer, plan=neardup.plan(config=config), names=names)
@@ -93,9 +97,13 @@ def _content(path: str) -> bytes:
         with Path(path).open("rb") as file:
             return file.read() if codec is None else _uncompressed(path, file, codec)
     except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist", hint="check the spelling and the current folder") from error
+        raise DataError(
+            f"{path} does not exist", hint="check the spelling and the current folder"
+        ) from error
     except IsADirectoryError as error:
-        raise DataError(f"{path} is a folder", hint="name two files, or two documents as FILE:ID") from error
+        raise DataError(
+            f"{path} is a folder", hint="name two files, or two documents as FILE:ID"
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 

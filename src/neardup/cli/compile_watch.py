@@ -30,7 +30,9 @@ class CompilationWatch:
         """Forward an event."""
         if not self._is_listening and "neardup.kernels" in sys.modules:
             self._is_listening = True
-            _events().Listener.register(CompilationWatch)  # deriving from Numba's class would import Numba
+            _events().Listener.register(
+                CompilationWatch
+            )  # deriving from Numba's class would import Numba
             _events().register(_COMPILE, self)
         self._show(event)
 
@@ -69,7 +71,14 @@ def _is_cached(dispatcher: Any) -> bool:
 
 def _num_kernels() -> int:
     """The number of loaded kernels; a run compiles those that it calls."""
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")]
+    modules = [
+        module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")
+    ]
     # Iterate over a copy: other threads may be importing modules.
-    kernels = {id(value) for module in modules for value in list(vars(module).values()) if _is_cached(value)}
+    kernels = {
+        id(value)
+        for module in modules
+        for value in list(vars(module).values())
+        if _is_cached(value)
+    }
     return len(kernels)

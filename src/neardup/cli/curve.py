@@ -58,7 +58,13 @@ def chances(chosen: Plan) -> Iterator[str | Text]:
     yield Text("similarity  chance of sharing a bucket", "bold")
     for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
         is_threshold = similarity == chosen.threshold
-        note = _at_threshold(chosen) if is_threshold else "  never reported" if similarity < chosen.threshold else ""
+        note = (
+            _at_threshold(chosen)
+            if is_threshold
+            else "  never reported"
+            if similarity < chosen.threshold
+            else ""
+        )
         style = "bold" if is_threshold else "dim" if similarity < chosen.threshold else ""
         yield Text(f"{similarity:10g}  {chosen.chance(similarity):.6f}{note}", style)
 
@@ -71,7 +77,9 @@ def _at_threshold(chosen: Plan) -> str:
 
 
 def _label(row: int, symbols: Symbols) -> str:
-    percent = {0: "100 %", HEIGHT // 4: "75 %", HEIGHT // 2: "50 %", 3 * HEIGHT // 4: "25 %"}.get(row)
+    percent = {0: "100 %", HEIGHT // 4: "75 %", HEIGHT // 2: "50 %", 3 * HEIGHT // 4: "25 %"}.get(
+        row
+    )
     return f"{percent or '':>{MARGIN - 1}} {symbols.tick if percent else symbols.axis}"
 
 
@@ -100,6 +108,11 @@ def _scale(columns: int) -> str:
     line = [" "] * (columns + MARGIN + 4)
     for fifth in range(6):
         words = f"{fifth / 5:g}"
-        at = MARGIN + 1 + round(fifth / 5 * columns) - (len(words) if fifth == 5 else len(words) // 2)
+        at = (
+            MARGIN
+            + 1
+            + round(fifth / 5 * columns)
+            - (len(words) if fifth == 5 else len(words) // 2)
+        )
         line[at : at + len(words)] = words
     return "".join(line).rstrip()

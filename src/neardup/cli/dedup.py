@@ -29,13 +29,21 @@ PAGE: Final = "report.html"
     "overwrite",
 )
 @options.option(
-    "--update", what="Insert what was kept into the index of --against, once the output is written.", is_flag=True
+    "--update",
+    what="Insert what was kept into the index of --against, once the output is written.",
+    is_flag=True,
 )
 @options.option("--report", what="Also write the run as one HTML file, report.html.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def dedup(
-    inputs: tuple[str, ...], out: str, update: bool, report: bool, config: Config, as_json: bool, quiet: bool
+    inputs: tuple[str, ...],
+    out: str,
+    update: bool,
+    report: bool,
+    config: Config,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Remove near-duplicates from files; every removed document is similar to a kept one.
 

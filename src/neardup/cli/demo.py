@@ -31,7 +31,9 @@ def demo(config: Config, as_json: bool, quiet: bool) -> None:
     with render.progress(quiet=quiet) as progress:
         import neardup
 
-        report = neardup.deduplicate(_documents(), config=Config.of(config, pairs=True), progress=progress)
+        report = neardup.deduplicate(
+            _documents(), config=Config.of(config, pairs=True), progress=progress
+        )
     if as_json:
         render.as_json({"removed": report.removed.to_pylist(), "report": report.as_dict()})
     elif not quiet:
@@ -46,5 +48,10 @@ def _has_compiled() -> bool:
 
 
 def _documents() -> dict[str, str]:
-    lines = importlib.resources.files("neardup").joinpath("demo/documents.jsonl").read_text("utf-8").splitlines()
+    lines = (
+        importlib.resources.files("neardup")
+        .joinpath("demo/documents.jsonl")
+        .read_text("utf-8")
+        .splitlines()
+    )
     return {document["id"]: document["text"] for document in map(json.loads, lines)}

@@ -1,7 +1,8 @@
 """A word-by-word diff of two texts, in time about linear in their size.
 
-Long runs of words that occur once in each text are anchors; only the short gaps between anchors are compared word
-by word. Texts of 10 MB take seconds; comparing every word with every other would take hours.
+Long runs of words that occur once in each text are anchors; only the short gaps between anchors are
+compared word by word. Texts of 10 MB take seconds; comparing every word with every other would take
+hours.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _BARE_WORD: Final = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 _BREAK: Final = re.compile("\n")
 # Longest first: a long run of words is an anchor even where every word is frequent.
 _ANCHOR_WORDS: Final = (16, 4, 1)
-# A gap of more cells (words x words) is split by anchors first; all gaps together may take this many cells, about 5 s.
+# A gap of more cells (words x words) is split by anchors first; all gaps together may take this
+# many cells, about 5 s.
 _GAP_CELLS: Final = 40_000
 _ALL_CELLS: Final = 20_000_000
 
@@ -100,7 +102,9 @@ def differ(text_a: str, text_b: str) -> list[Passage]:
     end_a = end_b = 0
     for block in [*_join(sorted(_match(ids_a, ids_b))), _Block(len(words_a), len(words_b), 0)]:
         if end_a < block.at_a or end_b < block.at_b:
-            passages.append(Passage(False, words_a[end_a : block.at_a], words_b[end_b : block.at_b]))
+            passages.append(
+                Passage(False, words_a[end_a : block.at_a], words_b[end_b : block.at_b])
+            )
         end_a, end_b = block.at_a + block.length, block.at_b + block.length
         if block.length:
             passages.append(Passage(True, words_a[block.at_a : end_a], words_b[block.at_b : end_b]))
@@ -139,7 +143,9 @@ def _trim(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> tuple[_Gap, *tuple[_Bloc
     if not gap.cells:
         return (gap,)
     size = min(gap.stop_a - gap.start_a, gap.stop_b - gap.start_b)
-    before = _num_equal(ids_a[gap.start_a : gap.start_a + size], ids_b[gap.start_b : gap.start_b + size])
+    before = _num_equal(
+        ids_a[gap.start_a : gap.start_a + size], ids_b[gap.start_b : gap.start_b + size]
+    )
     size -= before
     after = _num_equal(
         ids_a[gap.stop_a - size : gap.stop_a][::-1],
@@ -178,7 +184,11 @@ def _single_runs(ids: Numbers, num_words: int) -> tuple[Numbers, npt.NDArray[np.
         return np.empty(0, np.int64), np.empty(0, np.uint64)
     keys = np.zeros(ids.size - num_words + 1, np.uint64)
     for offset in range(num_words):
-        keys = keys * np.uint64(0x9E3779B97F4A7C15) + ids[offset : offset + keys.size].astype(np.uint64) + np.uint64(1)
+        keys = (
+            keys * np.uint64(0x9E3779B97F4A7C15)
+            + ids[offset : offset + keys.size].astype(np.uint64)
+            + np.uint64(1)
+        )
     single, at, counts = np.unique(keys, return_index=True, return_counts=True)
     return at[counts == 1].astype(np.int64), single[counts == 1]
 
@@ -212,7 +222,9 @@ def _without_overlap(chain: list[_Block], ids_a: Numbers, ids_b: Numbers) -> lis
         skip = max(0, end_a - run.at_a, end_b - run.at_b)
         block = _Block(run.at_a + skip, run.at_b + skip, run.length - skip)
         end = (block.at_a + block.length, block.at_b + block.length)
-        if block.length > 0 and np.array_equal(ids_a[block.at_a : end[0]], ids_b[block.at_b : end[1]]):
+        if block.length > 0 and np.array_equal(
+            ids_a[block.at_a : end[0]], ids_b[block.at_b : end[1]]
+        ):
             blocks.append(block)
             end_a, end_b = end
     return blocks
@@ -227,8 +239,13 @@ def _between(gap: _Gap, blocks: list[_Block]) -> Iterator[_Gap]:
 
 def _match_all(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> Iterator[_Block]:
     """Compare every word of one text with every word of the other."""
-    words_a, words_b = ids_a[gap.start_a : gap.stop_a].tolist(), ids_b[gap.start_b : gap.stop_b].tolist()
-    for match in difflib.SequenceMatcher(None, words_a, words_b, autojunk=False).get_matching_blocks():
+    words_a, words_b = (
+        ids_a[gap.start_a : gap.stop_a].tolist(),
+        ids_b[gap.start_b : gap.stop_b].tolist(),
+    )
+    for match in difflib.SequenceMatcher(
+        None, words_a, words_b, autojunk=False
+    ).get_matching_blocks():
         if match.size:
             yield _Block(gap.start_a + match.a, gap.start_b + match.b, match.size)
 

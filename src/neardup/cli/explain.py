@@ -15,15 +15,28 @@ from neardup.cli import options
 @click.argument("doc_id")
 @click.argument("other_id", required=False)
 @options.option(
-    "--file", heading=options.COLUMNS, what="File of the document, if its id is not unique.", metavar="NAME"
+    "--file",
+    heading=options.COLUMNS,
+    what="File of the document, if its id is not unique.",
+    metavar="NAME",
 )
 @options.option(
-    "--row", heading=options.COLUMNS, what="Row of the document, if its id is not unique.", type=int, metavar="N"
+    "--row",
+    heading=options.COLUMNS,
+    what="Row of the document, if its id is not unique.",
+    type=int,
+    metavar="N",
 )
 @options.as_json("the explanation")
 @options.quiet("Show only the reason, not the texts.")
 def explain(
-    out: str, doc_id: str, other_id: str | None, file: str | None, row: int | None, as_json: bool, quiet: bool
+    out: str,
+    doc_id: str,
+    other_id: str | None,
+    file: str | None,
+    row: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Explain why a document was removed: the kept document, the similarity, the shared shingles, and a diff.
 
@@ -56,7 +69,9 @@ def explain(
         render.explanation(answer, has_texts=not quiet)
 
 
-def _explain_pairs(out: str, doc_id: str, other_id: str | None, *, as_json: bool, quiet: bool) -> None:
+def _explain_pairs(
+    out: str, doc_id: str, other_id: str | None, *, as_json: bool, quiet: bool
+) -> None:
     from neardup.cli import render
 
     with render.working("explain", quiet=quiet):

@@ -17,7 +17,9 @@ def lines(estimate: Any) -> Iterator[str]:
     about = "" if estimate.sampled_ratio == 1 else "about "
     yield f"documents  {about}{estimate.documents:,}, {amount(estimate.text_bytes, BYTES)} of text"
     yield f"sampled    {_share(estimate.sampled_ratio)}, {estimate.sampled_documents:,} documents"
-    titles = [("method", "bands x rows", "recall", "comparisons", "pairs", "memory", "disk", "time")]
+    titles = [
+        ("method", "bands x rows", "recall", "comparisons", "pairs", "memory", "disk", "time")
+    ]
     cells = [
         (
             forecast.method,
@@ -36,15 +38,19 @@ def lines(estimate: Any) -> Iterator[str]:
     for row in titles + cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if estimate.sampled_ratio < 1:
-        yield _doubt(max((forecast.pairs for forecast in estimate.forecasts), default=0), estimate.sampled_ratio)
+        yield _doubt(
+            max((forecast.pairs for forecast in estimate.forecasts), default=0),
+            estimate.sampled_ratio,
+        )
     yield from (f"advice: {words}." for words in estimate.advice)
 
 
 def _doubt(num_pairs: int, ratio: float) -> str:
     """Say how far the number of pairs of a sample, scaled up, may be from the truth.
 
-    Pairs are scaled up as if their documents were next to each other. If they are anywhere, a sample holds both
-    documents of a pair with a chance of ratio * ratio, so there are 1 / ratio times as many.
+    Pairs are scaled up as if their documents were next to each other. If they are anywhere, a
+    sample holds both documents of a pair with a chance of ratio * ratio, so there are 1 / ratio
+    times as many.
 
     >>> print(_doubt(900, 0.17))
     Pairs are counted in the sample and scaled up; if similar documents are far apart, there are about 6 times as many.

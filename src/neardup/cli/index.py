@@ -30,11 +30,31 @@ if TYPE_CHECKING:
     from neardup.index.index import Index
 
 _READING: Final = (
-    *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
+    *(
+        "text_column",
+        "id_column",
+        "items_column",
+        "vector_column",
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+    ),
     *("max_document", "strict"),
 )
 _SETTINGS: Final = (
-    *("threshold", "distance", "recall", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers"),
+    *(
+        "threshold",
+        "distance",
+        "recall",
+        "measure",
+        "dimension",
+        "packed",
+        "unit",
+        "size",
+        "multiset",
+        "fold_numbers",
+    ),
     *("normalise", "fold_accents"),
     *("html", "html_content", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
@@ -100,12 +120,19 @@ _WHERE: Final = options.option(
 @options.settings(*_SETTINGS, *_READING)
 @options.as_json("the new index")
 @options.quiet("Print errors only, no summary.")
-def create(folder: str, store: str, containment: bool, config: Config, as_json: bool, quiet: bool) -> None:
+def create(
+    folder: str, store: str, containment: bool, config: Config, as_json: bool, quiet: bool
+) -> None:
     """Create an empty index in a new folder; its settings are fixed from then on."""
     from neardup.index.index import Index
 
     with Index.create(folder, store=store, containment=containment, config=config) as made:
-        print_answer(made.info(), [f"Created {folder}. {made.plan.judgement()}."], as_json=as_json, quiet=quiet)
+        print_answer(
+            made.info(),
+            [f"Created {folder}. {made.plan.judgement()}."],
+            as_json=as_json,
+            quiet=quiet,
+        )
 
 
 @index.command(cls=options.Command, short_help="Store documents.")
@@ -154,7 +181,9 @@ def insert(
     from neardup.cli import render
 
     if replace and on_duplicate is not None:
-        raise ConfigError("--replace and --on-duplicate cannot be combined", hint="leave out one of the two")
+        raise ConfigError(
+            "--replace and --on-duplicate cannot be combined", hint="leave out one of the two"
+        )
     with open_index(folder) as opened:
         if rest["as_lines"]:
             from neardup.index.pipe import insert_lines
@@ -176,19 +205,32 @@ def insert(
 
 
 def _stored(
-    opened: Index, paths: list[Path] | str, on_duplicate: str | None, source: dict[str, Any], *, replace: bool
+    opened: Index,
+    paths: list[Path] | str,
+    on_duplicate: str | None,
+    source: dict[str, Any],
+    *,
+    replace: bool,
 ) -> dict[str, Any]:
     """Store documents; return what --json prints."""
     if replace:
         put = opened.put_many(paths, **source)
-        facts = {"inserted": put.inserted, "replaced": put.replaced, "documents": put.rows.to_pylist()}
+        facts = {
+            "inserted": put.inserted,
+            "replaced": put.replaced,
+            "documents": put.rows.to_pylist(),
+        }
         return {**facts, "rejected": [*map(list, put.rejected)]}
     if on_duplicate is None:
         stored = opened.insert_many(paths, **source)
         return {"stored": stored.documents, "rejected": [*map(list, stored.rejected)]}
     result = opened.insert_new_many(paths, on_duplicate=on_duplicate, **source)
     num_new = sum(result.rows.column("is_new").to_pylist())
-    facts = {"new": num_new, "known": result.rows.num_rows - num_new, "documents": result.rows.to_pylist()}
+    facts = {
+        "new": num_new,
+        "known": result.rows.num_rows - num_new,
+        "documents": result.rows.to_pylist(),
+    }
     return {**facts, "rejected": [*map(list, result.rejected)]}
 
 
@@ -225,14 +267,24 @@ def _stored(
     metavar="TIME",
 )
 @_AS_LINES
-@options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
+@options.output(
+    "FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False
+)
 @options.settings(*_READING, "overwrite")
 @options.as_json("the matches")
 @options.quiet("Print errors only, no summary.")
-def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None, config: Config, **rest: Any) -> None:
+def query(
+    folder: str,
+    inputs: tuple[str, ...],
+    as_lines: bool,
+    out: str | None,
+    config: Config,
+    **rest: Any,
+) -> None:
     """List the stored documents that are similar to each document of INPUT: query_id, doc_id, similarity, rank.
 
-    With --containment also containment_query and containment_doc; the index must have been created with it.
+    With --containment also containment_query and containment_doc; the index must have been created
+    with it.
     """
     from neardup.cli import render
 
@@ -251,7 +303,11 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
             with naming(threshold="--least"):
                 print_lines(query_lines(opened, sys.stdin.buffer, **asked))
             return
-        with written(out, config) as write, paths_of(inputs, config) as paths, naming(threshold="--least"):
+        with (
+            written(out, config) as write,
+            paths_of(inputs, config) as paths,
+            naming(threshold="--least"),
+        ):
             found = opened.query_many(paths, **asked, config=config, on_rejected=note_rejected)
             write(found)
     if rest["as_json"]:
@@ -270,7 +326,9 @@ def query(folder: str, inputs: tuple[str, ...], as_lines: bool, out: str | None,
 @_WHERE
 @options.as_json("the counts")
 @options.quiet("Print errors only, no summary.")
-def remove(folder: str, ids: tuple[str, ...], where: tuple[str, ...], as_json: bool, quiet: bool) -> None:
+def remove(
+    folder: str, ids: tuple[str, ...], where: tuple[str, ...], as_json: bool, quiet: bool
+) -> None:
     """Remove documents by their ids, or by their payloads; "-" reads ids from standard input, one per line."""
     conditions = conditions_of(where)
     if bool(ids) == bool(conditions):
@@ -336,7 +394,8 @@ def check(folder: str, as_json: bool) -> None:
 def repair(folder: str, as_json: bool, quiet: bool) -> None:
     """Give up files of an index that are missing or damaged, so that the rest can be used again.
 
-    Documents whose text is stored (--store text) are stored again; the ids of the others are listed.
+    Documents whose text is stored (--store text) are stored again; the ids of the others are
+    listed.
     """
     with open_index(folder) as opened:
         done = opened.repair()
@@ -352,7 +411,9 @@ def repair(folder: str, as_json: bool, quiet: bool) -> None:
     print_answer(facts, lines, as_json=as_json, quiet=quiet)
 
 
-@index.command(cls=options.Command, short_help="Free the space of removed documents, and merge files.")
+@index.command(
+    cls=options.Command, short_help="Free the space of removed documents, and merge files."
+)
 @_FOLDER
 @options.as_json("the new size of the index")
 @options.quiet("Print errors only, no summary.")
@@ -364,7 +425,10 @@ def compact(folder: str, as_json: bool, quiet: bool) -> None:
     with open_index(folder, read_only=True) as opened:
         facts = opened.info()
     print_answer(
-        facts, [f"Compacted {folder} from {before:,} to {facts['bytes']:,} bytes."], as_json=as_json, quiet=quiet
+        facts,
+        [f"Compacted {folder} from {before:,} to {facts['bytes']:,} bytes."],
+        as_json=as_json,
+        quiet=quiet,
     )
 
 

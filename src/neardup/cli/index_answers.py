@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from neardup.index.index import Index
 
 
-def print_answer(facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False) -> None:
+def print_answer(
+    facts: dict[str, Any], lines: Iterable[str], *, as_json: bool = False, quiet: bool = False
+) -> None:
     """Print facts as JSON, or lines of text unless --quiet is given."""
     from neardup.cli import render
 
@@ -75,7 +77,8 @@ def check_no_inputs(inputs: Sequence[str]) -> None:
     """Raise for inputs beside --jsonl."""
     if inputs:
         raise ConfigError(
-            f"--jsonl reads standard input, but the input {inputs[0]} was given too", hint="leave out one of the two"
+            f"--jsonl reads standard input, but the input {inputs[0]} was given too",
+            hint="leave out one of the two",
         )
 
 
@@ -103,7 +106,9 @@ def conditions_of(given: Sequence[str]) -> dict[str, Any] | None:
             raise ConfigError(f"--where {text!r} is not a JSON object: {error}") from error
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise ConfigError(f"--where must be NAME=VALUE or a JSON object, got {text!r}", hint="--where lang=de")
+            raise ConfigError(
+                f"--where must be NAME=VALUE or a JSON object, got {text!r}", hint="--where lang=de"
+            )
         with contextlib.suppress(ValueError):
             value = json.loads(value)
         conditions[name] = value
@@ -136,7 +141,9 @@ def match_lines(found: Any) -> Iterator[str]:
     if not found.num_rows:
         yield "No matches."
         return
-    shares = [name for name in ("containment_query", "containment_doc") if name in found.column_names]
+    shares = [
+        name for name in ("containment_query", "containment_doc") if name in found.column_names
+    ]
     yield "  ".join(["similarity", "rank", *shares, "document", "match"])
     for batch in found.to_batches(max_chunksize=1 << 16):
         for row in batch.to_pylist():

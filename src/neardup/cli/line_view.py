@@ -53,7 +53,10 @@ def line_rows(text_a: str, text_b: str, passages: list[Passage]) -> list[Row] | 
 
 def fold_lines(rows: Iterable[Row], ellipsis: str) -> Iterator[Row]:
     """Shorten runs of equal lines and long differences; every omission is counted."""
-    runs = [(is_equal, list(run)) for is_equal, run in itertools.groupby(rows, key=lambda row: row.is_equal)]
+    runs = [
+        (is_equal, list(run))
+        for is_equal, run in itertools.groupby(rows, key=lambda row: row.is_equal)
+    ]
     places = 0
     for number, (is_equal, run) in enumerate(runs):
         if is_equal:
@@ -72,7 +75,9 @@ def fold_lines(rows: Iterable[Row], ellipsis: str) -> Iterator[Row]:
 def unified_lines(rows: Iterable[Row]) -> Iterator[Text]:
     """One line each: the numbers in both texts, then the line; minus for the first text, plus for the second."""
     shown = list(rows)
-    width = max([len(str(number)) for row in shown for number in row[:2] if number is not None], default=1)
+    width = max(
+        [len(str(number)) for row in shown for number in row[:2] if number is not None], default=1
+    )
     for is_equal, run in itertools.groupby(shown, key=lambda row: row.is_equal):
         for row in (held := list(run)):
             if row.note:
@@ -85,10 +90,16 @@ def unified_lines(rows: Iterable[Row]) -> Iterator[Text]:
             continue
         for row in held:
             if row.number_a is not None:
-                yield Text(f"- {row.number_a:>{width}} {'':>{width}}  {_line(row.text_a)}".rstrip(), STYLE_A)
+                yield Text(
+                    f"- {row.number_a:>{width}} {'':>{width}}  {_line(row.text_a)}".rstrip(),
+                    STYLE_A,
+                )
         for row in held:
             if row.number_b is not None:
-                yield Text(f"+ {'':>{width}} {row.number_b:>{width}}  {_line(row.text_b)}".rstrip(), STYLE_B)
+                yield Text(
+                    f"+ {'':>{width}} {row.number_b:>{width}}  {_line(row.text_b)}".rstrip(),
+                    STYLE_B,
+                )
 
 
 def beside_lines(rows: Iterable[Row], title_a: str, title_b: str) -> Table:
@@ -114,7 +125,11 @@ def _padded(number: int | None, width: int) -> str:
 
 
 def _line(text: str) -> str:
-    cut = text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} ({len(text) - MAX_CHARACTERS:,} more)"
+    cut = (
+        text
+        if len(text) <= MAX_CHARACTERS
+        else f"{text[:MAX_CHARACTERS]} ({len(text) - MAX_CHARACTERS:,} more)"
+    )
     return visible(cut.expandtabs(4))
 
 
@@ -123,22 +138,32 @@ def _are_short(lines: list[str]) -> bool:
     return sum(len(line) <= LONG_LINE for line in used) >= _MOST_LINES * len(used)
 
 
-def _match_lines(lines_a: Numbers, lines_b: Numbers, passages: list[Passage]) -> list[tuple[int, int]]:
+def _match_lines(
+    lines_a: Numbers, lines_b: Numbers, passages: list[Passage]
+) -> list[tuple[int, int]]:
     """The lines, from 0, whose words are exactly the words of one line of the other text."""
     partner = np.full(lines_a.size, -1, np.int64)
     at_a = at_b = 0
     for passage in passages:
         if passage.is_equal:
-            partner[at_a : at_a + len(passage.words_a)] = np.arange(at_b, at_b + len(passage.words_b))
+            partner[at_a : at_a + len(passage.words_a)] = np.arange(
+                at_b, at_b + len(passage.words_b)
+            )
         at_a, at_b = at_a + len(passage.words_a), at_b + len(passage.words_b)
     numbers_a, starts_a, sizes_a = np.unique(lines_a, return_index=True, return_counts=True)
     numbers_b, starts_b, sizes_b = np.unique(lines_b, return_index=True, return_counts=True)
-    whole_b = {start: (size, number - 1) for start, size, number in _zipped(starts_b, sizes_b, numbers_b)}
+    whole_b = {
+        start: (size, number - 1) for start, size, number in _zipped(starts_b, sizes_b, numbers_b)
+    }
     matched = []
     for start, size, number in _zipped(starts_a, sizes_a, numbers_a):
         first = int(partner[start])
         found = whole_b.get(first)
-        if found and found[0] == size and np.array_equal(partner[start : start + size], np.arange(first, first + size)):
+        if (
+            found
+            and found[0] == size
+            and np.array_equal(partner[start : start + size], np.arange(first, first + size))
+        ):
             matched.append((number - 1, found[1]))
     return matched
 
@@ -147,7 +172,9 @@ def _zipped(*columns: Numbers) -> Iterator[tuple[int, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _aligned(lines_a: list[str], lines_b: list[str], matched: list[tuple[int, int]]) -> Iterator[Row]:
+def _aligned(
+    lines_a: list[str], lines_b: list[str], matched: list[tuple[int, int]]
+) -> Iterator[Row]:
     """All lines of both texts: matched ones side by side, with the differences in between."""
     at_a = at_b = 0
     for line_a, line_b in [*matched, (len(lines_a), len(lines_b))]:
@@ -155,8 +182,12 @@ def _aligned(lines_a: list[str], lines_b: list[str], matched: list[tuple[int, in
         head = _num_blank(between_a, between_b)
         tail = _num_blank(between_a[head:][::-1], between_b[head:][::-1])
         stop_a, stop_b = line_a - tail, line_b - tail
-        yield from _beside(lines_a, lines_b, (at_a, at_a + head), (at_b, at_b + head), is_equal=True)
-        yield from _beside(lines_a, lines_b, (at_a + head, stop_a), (at_b + head, stop_b), is_equal=False)
+        yield from _beside(
+            lines_a, lines_b, (at_a, at_a + head), (at_b, at_b + head), is_equal=True
+        )
+        yield from _beside(
+            lines_a, lines_b, (at_a + head, stop_a), (at_b + head, stop_b), is_equal=False
+        )
         yield from _beside(lines_a, lines_b, (stop_a, line_a), (stop_b, line_b), is_equal=True)
         if line_a < len(lines_a):
             yield Row(line_a + 1, line_b + 1, lines_a[line_a], lines_b[line_b])
@@ -166,12 +197,20 @@ def _aligned(lines_a: list[str], lines_b: list[str], matched: list[tuple[int, in
 def _num_blank(lines_a: list[str], lines_b: list[str]) -> int:
     """The number of lines at the start that are blank in both."""
     return sum(
-        1 for _ in itertools.takewhile(lambda lines: not "".join(lines).strip(), zip(lines_a, lines_b, strict=False))
+        1
+        for _ in itertools.takewhile(
+            lambda lines: not "".join(lines).strip(), zip(lines_a, lines_b, strict=False)
+        )
     )
 
 
 def _beside(
-    lines_a: list[str], lines_b: list[str], span_a: tuple[int, int], span_b: tuple[int, int], *, is_equal: bool
+    lines_a: list[str],
+    lines_b: list[str],
+    span_a: tuple[int, int],
+    span_b: tuple[int, int],
+    *,
+    is_equal: bool,
 ) -> Iterator[Row]:
     for place_a, place_b in itertools.zip_longest(range(*span_a), range(*span_b)):
         number_a, text_a = (None, "") if place_a is None else (place_a + 1, lines_a[place_a])

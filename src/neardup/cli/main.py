@@ -22,15 +22,28 @@ import neardup
 from neardup.cli.usage import as_options, nearest, usage_words
 from neardup.errors import ConfigError, NearDupError
 
-# Each command is one module with a click command of its name; it is imported when it is called or listed.
+# Each command is one module with a click command of its name; it is imported when it is called or
+# listed.
 COMMANDS: Final = (
-    *("demo", "dedup", "pairs", "neighbours", "compare", "plan", "audit", "explain", "report", "serve", "index"),
+    *(
+        "demo",
+        "dedup",
+        "pairs",
+        "neighbours",
+        "compare",
+        "plan",
+        "audit",
+        "explain",
+        "report",
+        "serve",
+        "index",
+    ),
     "completion",
 )
 INTERRUPTED: Final = 130
 _FORMAT_WARNING: Final = warnings.formatwarning
-# Arrow imports pandas with its first array, Numba imports SciPy and YAML, for features no command uses; pandas takes
-# 0.3 s. PySpark does need pandas.
+# Arrow imports pandas with its first array, Numba imports SciPy and YAML, for features no command
+# uses; pandas takes 0.3 s. PySpark does need pandas.
 _UNUSED: Final = ("pandas", "scipy", "yaml")
 
 
@@ -67,7 +80,9 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"neardup.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(
+            importlib.import_module(f"neardup.cli.{cmd_name}"), cmd_name
+        )
         return command
 
     def resolve_command(
@@ -90,7 +105,10 @@ class _Commands(click.Group):
             return None
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(neardup.__version__, prog_name="neardup")
 def commands() -> None:
     """Find near-duplicate documents fast, with known recall."""
@@ -98,9 +116,12 @@ def commands() -> None:
 
 def main() -> None:
     """Run the command line; exit 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
-    # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB (docs/decisions/0007).
+    # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB
+    # (docs/decisions/0007).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would spin, although nothing uses them
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # its threads would spin, although nothing uses them
     gc.set_threshold(50_000)  # imports create many objects and no garbage
     if not any("spark" in word for word in sys.argv):
         sys.meta_path.insert(0, _LeaveOut())
@@ -108,7 +129,9 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character shows a question mark
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a terminal that cannot show a character shows a question mark
             stream.reconfigure(errors="replace")
     _escape_controls()
     sys.exit(run())
@@ -197,10 +220,16 @@ def _message(error: Exception) -> tuple[str, str | None]:
     if isinstance(error, NearDupError):
         return as_options(error.message), error.hint and as_options(error.hint)
     if isinstance(error, MemoryError):
-        return f"out of memory{f': {error}' if str(error) else ''}", "pass a smaller --memory, or fewer --threads"
+        return (
+            f"out of memory{f': {error}' if str(error) else ''}",
+            "pass a smaller --memory, or fewer --threads",
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = f": {error.filename}" if error.filename else ""
-        return f"No space left on device{where}", "free some space or choose another disk, then run it again"
+        return (
+            f"No space left on device{where}",
+            "free some space or choose another disk, then run it again",
+        )
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}", None

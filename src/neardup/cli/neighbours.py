@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from neardup.config.setting_types import Contained
 
 _SETTINGS: Final = (
-    *("distance", "measure", "dimension", "packed", "unit", "size", "multiset", "fold_numbers", "html"),
+    *(
+        "distance",
+        "measure",
+        "dimension",
+        "packed",
+        "unit",
+        "size",
+        "multiset",
+        "fold_numbers",
+        "html",
+    ),
     "html_content",
     *("normalise", "fold_accents", "ignore"),
     *(
@@ -39,7 +49,9 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
 
     name = "number"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | None:
         """Return the number, or None for `all`."""
         return None if value == "all" else click.INT.convert(value, param, ctx)
 
@@ -76,7 +88,9 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
     type=float,
     metavar="NUMBER",
 )
-@options.output("FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False)
+@options.output(
+    "FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False
+)
 @options.settings(*_SETTINGS)
 @options.as_json("the neighbours")
 @options.quiet("Print errors only: no progress, warnings or summary.")

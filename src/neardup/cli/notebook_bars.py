@@ -19,7 +19,9 @@ class NotebookBars:
     """Shows the stages of a run; `show` displays HTML and returns a handle to replace it, like IPython's `display`."""
 
     def __init__(
-        self, show: Callable[[str], Callable[[str], Any]], clock: Callable[[], float] = time.monotonic
+        self,
+        show: Callable[[str], Callable[[str], Any]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._show, self._clock = show, clock
         self._replace: Callable[[str], Any] | None = None
@@ -32,7 +34,9 @@ class NotebookBars:
         """Handle an event of a run; may be called on any thread."""
         with self._lock:
             if isinstance(event, Warned):
-                self._lines[f"warning {len(self._lines)}"] = f"warning: {html.escape(event.message)}"
+                self._lines[f"warning {len(self._lines)}"] = (
+                    f"warning: {html.escape(event.message)}"
+                )
             elif isinstance(event, StageStarted):
                 self._units[event.stage] = event.unit
                 self._lines[event.stage] = f"{_name(event.stage)} <progress></progress>"

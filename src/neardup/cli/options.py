@@ -36,86 +36,159 @@ class _Setting(NamedTuple):
 
 
 SETTINGS: Final = {
-    "threshold": _Setting(SIMILAR, "Minimum similarity of a pair; above 0, at most 1.", "NUMBER", short="-t"),
+    "threshold": _Setting(
+        SIMILAR, "Minimum similarity of a pair; above 0, at most 1.", "NUMBER", short="-t"
+    ),
     "distance": _Setting(
-        SIMILAR, "Threshold as a distance instead: number of bits, 1 - cosine, or Euclidean distance.", "NUMBER", float
+        SIMILAR,
+        "Threshold as a distance instead: number of bits, 1 - cosine, or Euclidean distance.",
+        "NUMBER",
+        float,
     ),
     "recall": _Setting(
-        SIMILAR, "Probability of finding a pair exactly at the threshold; 1 selects the exact method.", "NUMBER"
+        SIMILAR,
+        "Probability of finding a pair exactly at the threshold; 1 selects the exact method.",
+        "NUMBER",
     ),
     "measure": _Setting(
         SIMILAR,
         "Similarity measure: jaccard and containment take texts or items; the others weighted items, bits or vectors.",
     ),
-    "dimension": _Setting(SIMILAR, "Dimension of the vectors; taken from the first one by default.", "N", int),
-    "packed": _Setting(SIMILAR, "Bits are packed into bytes, eight to a byte, most significant first."),
+    "dimension": _Setting(
+        SIMILAR, "Dimension of the vectors; taken from the first one by default.", "N", int
+    ),
+    "packed": _Setting(
+        SIMILAR, "Bits are packed into bytes, eight to a byte, most significant first."
+    ),
     "unit": _Setting(SIMILAR, "Unit of a shingle; char suits short texts, names and code."),
     "size": _Setting(SIMILAR, "Number of consecutive units in a shingle.", "N"),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
-    "normalise": _Setting(SIMILAR, "Unicode normalisation form; nfkc also folds ligatures and full-width letters."),
+    "normalise": _Setting(
+        SIMILAR, "Unicode normalisation form; nfkc also folds ligatures and full-width letters."
+    ),
     "fold_accents": _Setting(SIMILAR, "Treat letters with and without accents as equal."),
     "ignore": _Setting(
-        SIMILAR, "File whose shingles are ignored: a template, a licence, starter code; repeatable.", "PATH"
+        SIMILAR,
+        "File whose shingles are ignored: a template, a licence, starter code; repeatable.",
+        "PATH",
     ),
     "html": _Setting(SIMILAR, "Parse the texts as HTML and compare their main content."),
     "html_content": _Setting(
-        SIMILAR, "With --html: main skips navigation and other template text; all compares all visible text."
+        SIMILAR,
+        "With --html: main skips navigation and other template text; all compares all visible text.",
     ),
-    "collapse_empty": _Setting(SIMILAR, "Treat documents without shingles as copies of each other."),
+    "collapse_empty": _Setting(
+        SIMILAR, "Treat documents without shingles as copies of each other."
+    ),
     "method": _Setting(
-        SIMILAR, "How to find pairs: lsh uses bands, exact finds every pair, auto chooses and says why."
+        SIMILAR,
+        "How to find pairs: lsh uses bands, exact finds every pair, auto chooses and says why.",
     ),
-    "sketch": _Setting(SIMILAR, "How to compute signatures; minhash is the textbook method, and slower."),
+    "sketch": _Setting(
+        SIMILAR, "How to compute signatures; minhash is the textbook method, and slower."
+    ),
     "num_perm": _Setting(
         SIMILAR,
         "Slots per signature: a power of two (any number with minhash); default 128, or 1024 for hamming and cosine.",
         "N",
         int,
     ),
-    "bands": _Setting(SIMILAR, "Bands per signature; derived from threshold and recall by default.", "N", int),
-    "rows": _Setting(SIMILAR, "Rows per band; derived from threshold and recall by default.", "N", int),
+    "bands": _Setting(
+        SIMILAR, "Bands per signature; derived from threshold and recall by default.", "N", int
+    ),
+    "rows": _Setting(
+        SIMILAR, "Rows per band; derived from threshold and recall by default.", "N", int
+    ),
     "seed": _Setting(SIMILAR, "Seed of all hashes; random draws a secret one.", "N|random"),
-    "signature_filter": _Setting(SIMILAR, "Skip the exact comparison if the signatures already rule a pair out."),
+    "signature_filter": _Setting(
+        SIMILAR, "Skip the exact comparison if the signatures already rule a pair out."
+    ),
     "text_column": _Setting(
-        COLUMNS, "Column with the text; repeat to join several. Default: text, content or body.", "NAME"
+        COLUMNS,
+        "Column with the text; repeat to join several. Default: text, content or body.",
+        "NAME",
     ),
-    "id_column": _Setting(COLUMNS, "Column with the id. Default: id or url, otherwise file:row.", "NAME"),
-    "items_column": _Setting(COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"),
-    "vector_column": _Setting(COLUMNS, "Column with the vectors. Default: vector or embedding.", "NAME"),
-    "group_column": _Setting(COLUMNS, "Compare only documents with the same value in this column.", "NAME"),
-    "format": _Setting(COLUMNS, "Format of all files, regardless of extension; with text, each file is a document."),
+    "id_column": _Setting(
+        COLUMNS, "Column with the id. Default: id or url, otherwise file:row.", "NAME"
+    ),
+    "items_column": _Setting(
+        COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"
+    ),
+    "vector_column": _Setting(
+        COLUMNS, "Column with the vectors. Default: vector or embedding.", "NAME"
+    ),
+    "group_column": _Setting(
+        COLUMNS, "Compare only documents with the same value in this column.", "NAME"
+    ),
+    "format": _Setting(
+        COLUMNS, "Format of all files, regardless of extension; with text, each file is a document."
+    ),
     "encoding": _Setting(
-        COLUMNS, "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; default UTF-8.", "NAME"
+        COLUMNS,
+        "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; default UTF-8.",
+        "NAME",
     ),
-    "lines": _Setting(COLUMNS, "Treat every line of a plain text file as a document, not the whole file."),
-    "delimiter": _Setting(COLUMNS, r"Column separator of CSV files, such as ';' or '\t'.", "CHARACTER"),
+    "lines": _Setting(
+        COLUMNS, "Treat every line of a plain text file as a document, not the whole file."
+    ),
+    "delimiter": _Setting(
+        COLUMNS, r"Column separator of CSV files, such as ';' or '\t'.", "CHARACTER"
+    ),
     "max_document": _Setting(
-        COLUMNS, "Maximum size of a line, CSV record, value or text file; longer ones are rejected.", "SIZE"
+        COLUMNS,
+        "Maximum size of a line, CSV record, value or text file; longer ones are rejected.",
+        "SIZE",
     ),
-    "keep": _Setting(STAYS, "Which document of a cluster to keep.", "first|last|longest|max:COLUMN|min:COLUMN"),
+    "keep": _Setting(
+        STAYS, "Which document of a cluster to keep.", "first|last|longest|max:COLUMN|min:COLUMN"
+    ),
     "cluster": _Setting(
-        STAYS, "leader: every removed document is similar to its kept one; components: transitive closure of pairs."
+        STAYS,
+        "leader: every removed document is similar to its kept one; components: transitive closure of pairs.",
     ),
     "per_cluster": _Setting(
-        STAYS, "Number of documents to keep per cluster: the kept one, then the next in keep order.", "N"
+        STAYS,
+        "Number of documents to keep per cluster: the kept one, then the next in keep order.",
+        "N",
     ),
     "decisions": _Setting(
-        STAYS, "File with decisions about single documents, exported from the page of a run.", "PATH"
+        STAYS,
+        "File with decisions about single documents, exported from the page of a run.",
+        "PATH",
     ),
-    "against": _Setting(STAYS, "Files, finished runs or an index whose documents are always kept; repeatable.", "PATH"),
+    "against": _Setting(
+        STAYS,
+        "Files, finished runs or an index whose documents are always kept; repeatable.",
+        "PATH",
+    ),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
-    "mark": _Setting(OUTPUT, "Write all rows, with columns that say which are kept, instead of the kept rows only."),
+    "mark": _Setting(
+        OUTPUT,
+        "Write all rows, with columns that say which are kept, instead of the kept rows only.",
+    ),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
-    "audit": _Setting(OUTPUT, "Measure the recall on a sample after the run, and add it to the report."),
+    "audit": _Setting(
+        OUTPUT, "Measure the recall on a sample after the run, and add it to the report."
+    ),
     "overwrite": _Setting(OUTPUT, "Replace an existing output."),
-    "strict": _Setting(WORK, "Fail at the first row that cannot be used, instead of listing it as rejected."),
+    "strict": _Setting(
+        WORK, "Fail at the first row that cannot be used, instead of listing it as rejected."
+    ),
     "engine": _Setting(WORK, "Where to run: this machine or a Spark cluster."),
-    "master": _Setting(WORK, "Address of the Spark cluster, such as yarn; default: the one spark-submit sets.", "URL"),
+    "master": _Setting(
+        WORK,
+        "Address of the Spark cluster, such as yarn; default: the one spark-submit sets.",
+        "URL",
+    ),
     "spark_conf": _Setting(WORK, "Spark setting; repeatable.", "NAME=VALUE"),
-    "memory": _Setting(WORK, "Memory target, such as 4GB; default half of the free memory.", "SIZE"),
-    "threads": _Setting(WORK, "Number of threads; default one per core. Never changes a result.", "N", int),
+    "memory": _Setting(
+        WORK, "Memory target, such as 4GB; default half of the free memory.", "SIZE"
+    ),
+    "threads": _Setting(
+        WORK, "Number of threads; default one per core. Never changes a result.", "N", int
+    ),
 }
 _REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
 
@@ -125,7 +198,13 @@ TEXT_SETTINGS: Final = (
     *("normalise", "fold_accents", "ignore", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
-COLUMN_SETTINGS: Final = ("text_column", "id_column", "items_column", "vector_column", "group_column")
+COLUMN_SETTINGS: Final = (
+    "text_column",
+    "id_column",
+    "items_column",
+    "vector_column",
+    "group_column",
+)
 INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
@@ -194,22 +273,33 @@ def settings(*names: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def option(*names: str, heading: str = OUTPUT, what: str, **attributes: Any) -> Callable[[Function], Function]:
+def option(
+    *names: str, heading: str = OUTPUT, what: str, **attributes: Any
+) -> Callable[[Function], Function]:
     """Give a command an option that is not a setting; the help shows its default."""
     return click.option(
-        *names, cls=Option, heading=heading, help=what, show_default="default" in attributes, **attributes
+        *names,
+        cls=Option,
+        heading=heading,
+        help=what,
+        show_default="default" in attributes,
+        **attributes,
     )
 
 
 def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Function], Function]:
     """Give a command `-o`."""
-    return option("-o", "--output", "out", what=what, required=required, type=click.Path(), metavar=metavar)
+    return option(
+        "-o", "--output", "out", what=what, required=required, type=click.Path(), metavar=metavar
+    )
 
 
 def inputs(*, required: bool = True) -> Callable[[Function], Function]:
     """Give a command its inputs; the library resolves them, because a glob is not a path."""
     metavar = "INPUT..." if required else "[INPUT...]"
-    return click.argument("inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar=metavar)
+    return click.argument(
+        "inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar=metavar
+    )
 
 
 class InputPath(os.PathLike[str]):
@@ -253,10 +343,16 @@ def _option(name: str) -> Callable[[Function], Function]:
     if isinstance(default, bool):
         # Only a setting that is on by default needs a word to turn it off.
         flag = f"{flag}/--no-{flag[2:]}" if default else flag
-        return click.option(flag, name, is_flag=True, default=default, show_default=default, **attributes)
+        return click.option(
+            flag, name, is_flag=True, default=default, show_default=default, **attributes
+        )
     if name == "max_document":
         default = f"{default // 10**6}MB"
-    attributes |= {"metavar": setting.metavar, "type": _kind(name, default), "show_default": bool(default)}
+    attributes |= {
+        "metavar": setting.metavar,
+        "type": _kind(name, default),
+        "show_default": bool(default),
+    }
     if name == "keep":
         attributes["shell_complete"] = _complete_keep
     if name in _REPEATABLE:
@@ -292,7 +388,9 @@ def _value(name: str, given: Any) -> Any:
     return given
 
 
-def _complete_keep(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Iterable[CompletionItem]:
+def _complete_keep(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterable[CompletionItem]:
     del ctx, parameter
     orders = (*KEEP_ORDERS, *(f"{order}:" for order in KEEP_COLUMN_ORDERS))
     return [CompletionItem(order) for order in orders if order.startswith(incomplete)]

@@ -10,7 +10,10 @@ from neardup.config import Config
 
 @click.command(cls=options.Command, short_help="List every pair of similar documents.")
 @options.inputs()
-@options.output("FILE", "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.")
+@options.output(
+    "FILE",
+    "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.",
+)
 @options.settings(*options.INPUT_SETTINGS, "audit", "overwrite")
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
@@ -36,7 +39,11 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
         from neardup import api
 
         report = api.find_pairs(
-            options.as_paths(inputs), out=out, config=config, progress=progress, engine=config.engine
+            options.as_paths(inputs),
+            out=out,
+            config=config,
+            progress=progress,
+            engine=config.engine,
         )
     if as_json:
         render.as_json(report.as_dict())

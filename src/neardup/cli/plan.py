@@ -22,13 +22,21 @@ _CHANCE_STEPS: Final = 20
 _MOST: Final = 1024
 
 
-@click.command(cls=options.Command, short_help="Show what the settings find, and what a run will cost.")
+@click.command(
+    cls=options.Command, short_help="Show what the settings find, and what a run will cost."
+)
 @options.inputs(required=False)
 @options.settings(*options.INPUT_SETTINGS, "keep", "cluster", "pairs", "overwrite")
 @options.option(
-    "--plot", "picture", what="Draw the S-curve to this .svg or .png file.", type=click.Path(), metavar="FILE"
+    "--plot",
+    "picture",
+    what="Draw the S-curve to this .svg or .png file.",
+    type=click.Path(),
+    metavar="FILE",
 )
-@options.option("--compare-bands", what="Also draw the S-curve for this number of bands.", type=int, metavar="N")
+@options.option(
+    "--compare-bands", what="Also draw the S-curve for this number of bands.", type=int, metavar="N"
+)
 @options.option("--compare-rows", what="Rows per band of that second curve.", type=int, metavar="N")
 @options.as_json("the plan")
 @options.quiet("Show no progress and no warnings.")
@@ -64,7 +72,10 @@ def plan(
         plot.format_of(picture)
         check_writable(Path(picture), "--plot")
         if os.path.lexists(picture) and not config.overwrite:
-            raise DataError(f"the plot {picture} already exists", hint="choose another --plot, or pass --overwrite")
+            raise DataError(
+                f"the plot {picture} already exists",
+                hint="choose another --plot, or pass --overwrite",
+            )
     if inputs:
         with render.progress(quiet=quiet) as progress:
             from neardup import api
@@ -81,26 +92,37 @@ def plan(
         except OSError as error:
             raise unwritable(Path(picture), error, "--plot") from error
     if as_json:
-        chances = [[step / _CHANCE_STEPS, chosen.chance(step / _CHANCE_STEPS)] for step in range(_CHANCE_STEPS + 1)]
+        chances = [
+            [step / _CHANCE_STEPS, chosen.chance(step / _CHANCE_STEPS)]
+            for step in range(_CHANCE_STEPS + 1)
+        ]
         render.as_json(chosen.as_dict() | {"chances": chances})
     else:
         render.plan(chosen)
 
 
-def _check_comparison(config: Config, picture: str | None, bands: int | None, rows: int | None) -> None:
+def _check_comparison(
+    config: Config, picture: str | None, bands: int | None, rows: int | None
+) -> None:
     if bands is None and rows is None:
         return
     if bands is None or rows is None:
         missing = "--compare-bands" if bands is None else "--compare-rows"
-        raise ConfigError(f"a second curve needs bands and rows, but `{missing}` is missing", hint=f"add {missing}")
+        raise ConfigError(
+            f"a second curve needs bands and rows, but `{missing}` is missing",
+            hint=f"add {missing}",
+        )
     check_int("compare_bands", bands, 1, _MOST)
     check_int("compare_rows", rows, 1, _MOST)
     if picture is None:
         raise ConfigError(
-            "`--compare-bands` adds a curve to the picture of --plot, which was not given", hint="add --plot curve.svg"
+            "`--compare-bands` adds a curve to the picture of --plot, which was not given",
+            hint="add --plot curve.svg",
         )
     if config.asks_containment:
-        raise ConfigError("banding cannot find containment, so there is no curve to draw", hint="leave --plot out")
+        raise ConfigError(
+            "banding cannot find containment, so there is no curve to draw", hint="leave --plot out"
+        )
 
 
 def _with_bands(plan: Plan, bands: int | None, rows: int | None) -> Plan | None:

@@ -126,7 +126,9 @@ class Lines:
             if isinstance(event, Warned):
                 self._say(f"{'WARNING' if event.is_urgent else 'warning'}: {event.message}")
             elif isinstance(event, StageStarted):
-                self._stages[event.stage] = _Stage(words_for(event.stage), event.unit, event.total, self._clock())
+                self._stages[event.stage] = _Stage(
+                    words_for(event.stage), event.unit, event.total, self._clock()
+                )
             elif isinstance(event, StageAdvanced) and event.stage in self._stages:
                 stage = self._stages[event.stage]
                 stage.done, stage.total = event.done, event.total
@@ -156,7 +158,10 @@ class Lines:
         seconds = 0.0 if stage is None else self._clock() - stage.began
         if stage is None or (stage.reported_at is None and seconds < self._patience_seconds):
             return
-        done, rate = amount(stage.done, stage.unit), amount(stage.done / max(seconds, 1e-9), stage.unit)
+        done, rate = (
+            amount(stage.done, stage.unit),
+            amount(stage.done / max(seconds, 1e-9), stage.unit),
+        )
         did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""
         self._say(f"{stage.words}: done in {duration(seconds)}{did}")
 
@@ -189,9 +194,13 @@ class _RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Show steps per second."""
         if task.fields["unit"] == KERNELS:
-            return Text(f"{task.completed:.0f} of up to {task.total or 0:.0f}", style="progress.data.speed")
+            return Text(
+                f"{task.completed:.0f} of up to {task.total or 0:.0f}", style="progress.data.speed"
+            )
         speed = task.finished_speed or task.speed
-        return Text(f"{amount(speed, task.fields['unit'])}/s" if speed else "", style="progress.data.speed")
+        return Text(
+            f"{amount(speed, task.fields['unit'])}/s" if speed else "", style="progress.data.speed"
+        )
 
 
 class Bars:
@@ -210,8 +219,8 @@ class Bars:
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
-        # A timer, because the first stage may take long before it emits anything: kernels are compiled once per
-        # machine.
+        # A timer, because the first stage may take long before it emits anything: kernels are
+        # compiled once per machine.
         self._timer = threading.Timer(PATIENCE_SECONDS, self._bars.start)
         self._timer.daemon = True
         self._timer.start()
@@ -220,10 +229,15 @@ class Bars:
         """Take an event of a run."""
         if isinstance(event, Warned):
             word, style = ("WARNING", "bold red") if event.is_urgent else ("warning", "yellow")
-            self._console.print(f"{word}: {event.message}", style=style, soft_wrap=True, markup=False)
+            self._console.print(
+                f"{word}: {event.message}", style=style, soft_wrap=True, markup=False
+            )
         elif isinstance(event, StageStarted):
             task = self._bars.add_task(
-                words_for(event.stage), total=event.total or None, unit=event.unit, heard=self._bars.get_time()
+                words_for(event.stage),
+                total=event.total or None,
+                unit=event.unit,
+                heard=self._bars.get_time(),
             )
             self._tasks[event.stage] = task
         elif event.stage not in self._tasks:

@@ -55,10 +55,16 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
     if console.is_jupyter:
         shown = NotebookBars(show_in_notebook)
     else:
-        shown = Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
+        shown = (
+            Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
+        )
 
     def show(event: Event) -> None:
-        shown(dataclasses.replace(event, message=visible(event.message)) if isinstance(event, Warned) else event)
+        shown(
+            dataclasses.replace(event, message=visible(event.message))
+            if isinstance(event, Warned)
+            else event
+        )
 
     watched = CompilationWatch(show)
     try:
@@ -107,7 +113,9 @@ def crash(error: BaseException) -> None:
 def summary(report: Report, out: str) -> None:
     """Print what a run on files kept and removed, what it promises, and where it wrote its output."""
     numbers = report.as_dict()
-    written = sorted(f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir())
+    written = sorted(
+        f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir()
+    )
     _print_lines(_counts(numbers))
     _print_lines([_found(report), *_audited(report), f"Written to {out}: {', '.join(written)}"])
 
@@ -116,7 +124,9 @@ def pairs_summary(report: Report, out: str) -> None:
     """Print how many pairs were found, what the run promises, and where they were written."""
     numbers = report.as_dict()
     num_pairs = report.num_pairs or 0
-    found = f"{num_pairs:,} pair{'s'[: num_pairs != 1]} with similarity >= {report.config.threshold:g}"
+    found = (
+        f"{num_pairs:,} pair{'s'[: num_pairs != 1]} with similarity >= {report.config.threshold:g}"
+    )
     beside = f"{out}.rejected.jsonl"
     see = f", see {beside}" if Path(beside).exists() else ""
     rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
@@ -135,9 +145,15 @@ def _found(report: Report) -> str:
 def neighbours(found: Any, out: str | None) -> None:
     """Print the neighbours of every document, or where they were written."""
     if out is not None:
-        _print_lines([f"{found.num_rows:,} neighbour{'s'[: found.num_rows != 1]}. Written to {out}"])
+        _print_lines(
+            [f"{found.num_rows:,} neighbour{'s'[: found.num_rows != 1]}. Written to {out}"]
+        )
         return
-    _print_lines([Text("similarity  rank  document  neighbour", "bold")] if found.num_rows else ["No neighbours."])
+    _print_lines(
+        [Text("similarity  rank  document  neighbour", "bold")]
+        if found.num_rows
+        else ["No neighbours."]
+    )
     for batch in found.to_batches(max_chunksize=1 << 16):
         _print_lines(
             f"{row['similarity']:10.4f}  {row['rank']:4}  {_place(row['doc_id'], row['file'], row['row'])}  "
@@ -153,40 +169,65 @@ def _audited(report: Report) -> Iterator[str]:
 
 def audit(answer: Audit) -> None:
     """Print the measured recall, what it was compared with, and the pairs that were missed."""
-    _print_lines(f"{name:<20}  {number:>8}  {meaning}" for name, number, meaning in _measured(answer))
+    _print_lines(
+        f"{name:<20}  {number:>8}  {meaning}" for name, number, meaning in _measured(answer)
+    )
     missed = answer.missed.slice(0, MAX_MISSED).to_pylist()
     if missed:
         _print_lines(["", Text("similarity  chance  missed", "bold")])
-        _print_lines(f"{pair['similarity']:10.4f}  {pair['chance']:.4f}  {_pair(pair)}" for pair in missed)
+        _print_lines(
+            f"{pair['similarity']:10.4f}  {pair['chance']:.4f}  {_pair(pair)}" for pair in missed
+        )
     if answer.missed.num_rows > len(missed):
         _print_lines([f"and {answer.missed.num_rows - len(missed):,} more; --json lists all"])
 
 
 def _measured(answer: Audit) -> Iterator[tuple[str, str, str]]:
     if answer.recall is None:
-        yield "recall", "unknown", f"no sampled document has a pair with similarity >= {answer.threshold:g}"
+        yield (
+            "recall",
+            "unknown",
+            f"no sampled document has a pair with similarity >= {answer.threshold:g}",
+        )
     else:
         interval = f"95 % confidence interval {answer.low:.4f} to {answer.high:.4f}"
-        yield "recall", f"{answer.recall:.4f}", f"of the pairs with similarity >= {answer.threshold:g}; {interval}"
+        yield (
+            "recall",
+            f"{answer.recall:.4f}",
+            f"of the pairs with similarity >= {answer.threshold:g}; {interval}",
+        )
         if answer.promised < 1:
             yield "predicted", f"{answer.predicted:.4f}", "expected for these pairs by the S-curve"
     hardest = f"for a pair with similarity exactly {answer.threshold:g}, the easiest to miss"
     meaning = hardest if answer.promised < 1 else "every pair: the run used the exact method"
     yield "promised", f"{answer.promised:.4f}", meaning
     if answer.precision is not None:
-        yield "precision", f"{answer.precision:.4f}", f"{answer.verified:,} reported pairs and removals, verified again"
+        yield (
+            "precision",
+            f"{answer.precision:.4f}",
+            f"{answer.verified:,} reported pairs and removals, verified again",
+        )
     yield "pairs", f"{answer.pairs:,}", f"true pairs of {answer.sample:,} sampled documents"
     yield "missed", f"{answer.missed.num_rows:,}", "of them"
-    yield "seconds", f"{answer.seconds:.2f}", "to draw the sample and compare it with every document"
+    yield (
+        "seconds",
+        f"{answer.seconds:.2f}",
+        "to draw the sample and compare it with every document",
+    )
 
 
 def _pair(pair: dict[str, Any]) -> str:
-    a, b = (_place(str(pair[f"doc_{side}"]), pair.get(f"file_{side}"), pair.get(f"row_{side}")) for side in "ab")
+    a, b = (
+        _place(str(pair[f"doc_{side}"]), pair.get(f"file_{side}"), pair.get(f"row_{side}"))
+        for side in "ab"
+    )
     return f"{a}  {b}"
 
 
 def _counts(numbers: dict[str, Any]) -> Iterator[str]:
-    rejected = f"{numbers['rejected']:,} rejected{', see rejected.jsonl' if numbers['rejected'] else ''}"
+    rejected = (
+        f"{numbers['rejected']:,} rejected{', see rejected.jsonl' if numbers['rejected'] else ''}"
+    )
     yield (
         f"{counted(numbers['documents'], 'document')}: {numbers['kept']:,} kept, "
         f"{numbers['removed']:,} removed ({numbers['exact_duplicates']:,} exact), {rejected}."
@@ -245,7 +286,8 @@ def _print_curve(chosen: Plan) -> None:
     symbols = _symbols(console)
     shape = f"method {chosen.method}, num_perm {chosen.num_perm}, bands {chosen.bands}, rows {chosen.rows}"
     steepest = (
-        f"S-curve steepest near {chosen.curve_threshold:.3f}, where a slot agrees with probability (1/bands)^(1/rows)"
+        f"S-curve steepest near {chosen.curve_threshold:.3f}, "
+        "where a slot agrees with probability (1/bands)^(1/rows)"
     )
     _print_lines([f"{chosen.judgement()}.", f"{shape}; {steepest}", ""])
     _print_lines(curve.draw(chosen, console.width, symbols))
@@ -259,7 +301,11 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     verdict = f"{'a pair' if is_pair else 'not a pair'} at threshold {plan.threshold:g}"
     if asks_containment(plan.measure):
         verdict = f"by {plan.measure} {verdict}"
-    found = "by a run with these settings" if is_pair else "as a candidate; pairs below the threshold are not reported"
+    found = (
+        "by a run with these settings"
+        if is_pair
+        else "as a candidate; pairs below the threshold are not reported"
+    )
     if not answer.shared:
         found = "they have no shingle in common"
     elif plan.is_exact:
@@ -268,9 +314,21 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     rows = (
         ("exact similarity", f"{answer.jaccard:.4f}", verdict),
         ("estimated", f"{answer.estimate:.4f}", f"from signatures of {plan.num_perm} slots"),
-        ("A contained in B", f"{answer.containment_a:.4f}", f"A: {a}, {_shingles(answer.shingles_a)}"),
-        ("B contained in A", f"{answer.containment_b:.4f}", f"B: {b}, {_shingles(answer.shingles_b)}"),
-        ("shared shingles", f"{answer.shared:,}", f"of {answer.shingles_a + answer.shingles_b - answer.shared:,}"),
+        (
+            "A contained in B",
+            f"{answer.containment_a:.4f}",
+            f"A: {a}, {_shingles(answer.shingles_a)}",
+        ),
+        (
+            "B contained in A",
+            f"{answer.containment_b:.4f}",
+            f"B: {b}, {_shingles(answer.shingles_b)}",
+        ),
+        (
+            "shared shingles",
+            f"{answer.shared:,}",
+            f"of {answer.shingles_a + answer.shingles_b - answer.shared:,}",
+        ),
         ("chance of being found", f"{answer.chance:.4f}", found),
     )
     _print_lines(f"{name:<21}  {number:>8}  {meaning}" for name, number, meaning in rows)
@@ -283,7 +341,8 @@ def _shingles(count: int) -> str:
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     """Print the differences between two texts: side by side on a wide terminal, otherwise one below the other.
 
-    Code is shown line by line; if the texts are mostly different, the shared passages are listed instead.
+    Code is shown line by line; if the texts are mostly different, the shared passages are listed
+    instead.
     """
     from neardup.cli import views
     from neardup.cli.diff import differ
@@ -292,15 +351,21 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     with working("differ"):
         passages = differ(text_a, text_b)
     places = [passage for passage in passages if not passage.is_equal]
-    only_a, only_b = (sum(len(getattr(place, words)) for place in places) for words in ("words_a", "words_b"))
+    only_a, only_b = (
+        sum(len(getattr(place, words)) for place in places) for words in ("words_a", "words_b")
+    )
     if not places:
         _print_lines(["", "The two texts are equal, word for word."])
         return
     count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
-    _print_lines(["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."])
+    _print_lines(
+        ["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."]
+    )
     is_wide = console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH
     titles = f"A  {names[0]}", f"B  {names[1]}"
-    for drawn in views.lay_out((text_a, text_b), passages, titles, is_wide=is_wide, symbols=_symbols(console)):
+    for drawn in views.lay_out(
+        (text_a, text_b), passages, titles, is_wide=is_wide, symbols=_symbols(console)
+    ):
         if isinstance(drawn, Table):
             console.print(drawn)
         else:
@@ -325,9 +390,15 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
 
 def pair(listed: ListedPair, compared: Comparison) -> None:
     """Print how similar the two documents of a pair are."""
-    a, b = _place(listed.doc_a, listed.file_a, listed.row_a), _place(listed.doc_b, listed.file_b, listed.row_b)
+    a, b = (
+        _place(listed.doc_a, listed.file_a, listed.row_a),
+        _place(listed.doc_b, listed.file_b, listed.row_b),
+    )
     _print_lines(
-        [f"{a} and {b} have a similarity of {listed.similarity:.4f}.", _shared(compared, "the first", "the second")]
+        [
+            f"{a} and {b} have a similarity of {listed.similarity:.4f}.",
+            _shared(compared, "the first", "the second"),
+        ]
     )
 
 
@@ -335,7 +406,9 @@ def pairs_of(pairs: Sequence[ListedPair]) -> None:
     """Print the pairs of one document, most similar first."""
     name = _place(pairs[0].doc_a, pairs[0].file_a, pairs[0].row_a)
     _print_lines([f"{name} is in {len(pairs):,} pair{'s'[: len(pairs) != 1]}:"])
-    others = (f"  {pair.similarity:.4f}  {_place(pair.doc_b, pair.file_b, pair.row_b)}" for pair in pairs)
+    others = (
+        f"  {pair.similarity:.4f}  {_place(pair.doc_b, pair.file_b, pair.row_b)}" for pair in pairs
+    )
     _print_lines(itertools.islice(others, MAX_MEMBERS))
     if len(pairs) > MAX_MEMBERS:
         _print_lines([f"  and {len(pairs) - MAX_MEMBERS:,} more; --json lists all"])
@@ -352,7 +425,9 @@ def _shared(compared: Comparison, a: str, b: str) -> str:
 def _cause(answer: Explanation) -> str:
     value = answer.similarity or 0.0
     contains = f"it contains {100 * value:.1f} % of the shingles of"
-    return contains if asks_containment(answer.measure) else f"it has a similarity of {value:.4f} to"
+    return (
+        contains if asks_containment(answer.measure) else f"it has a similarity of {value:.4f} to"
+    )
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:
@@ -385,7 +460,12 @@ def clusters(report: Report, *, has_compiled: bool) -> None:
         table.add_row(Text(visible(kept_id), "bold green"), "")
         for removal in group:
             branch = symbols.last if removal is group[-1] else symbols.branch
-            bar = _bar(removal["similarity"], report.config.threshold, symbols, width=20 if console.width >= 60 else 0)
+            bar = _bar(
+                removal["similarity"],
+                report.config.threshold,
+                symbols,
+                width=20 if console.width >= 60 else 0,
+            )
             table.add_row(f"{branch}{visible(removal['doc_id'])}", bar)
         table.add_section()
     console.print(table)
@@ -416,5 +496,7 @@ def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterat
     else:
         yield f"Nothing false: every removed document has a verified similarity >= {report.config.threshold:g}."
     yield f"Known recall: {report.plan.judgement()}."
-    compiling = ", mostly to compile the kernels, which only the first run does" if has_compiled else ""
+    compiling = (
+        ", mostly to compile the kernels, which only the first run does" if has_compiled else ""
+    )
     yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

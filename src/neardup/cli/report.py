@@ -12,7 +12,13 @@ from neardup.cli import options
 @click.command(cls=options.Command, short_help="Write a finished run as one HTML file.")
 @click.argument("out", type=click.Path(), metavar="OUT")
 @options.option(
-    "-o", "--output", "target", what="HTML file to write.", required=True, type=click.Path(), metavar="FILE"
+    "-o",
+    "--output",
+    "target",
+    what="HTML file to write.",
+    required=True,
+    type=click.Path(),
+    metavar="FILE",
 )
 @options.option(
     "--limit",
@@ -44,6 +50,8 @@ def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, qu
         from neardup.web.report_file import check_limit, write_html
 
         check_limit(limit)
-        size = write_html(api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite)
+        size = write_html(
+            api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite
+        )
     if not quiet:
         render.lines([f"Written to {visible(target)}: {format_bytes(size)}."])

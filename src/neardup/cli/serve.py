@@ -48,7 +48,8 @@ def serve(path: str, host: str, port: int) -> None:
             from neardup.web.server import serve as run
         except ImportError as error:
             raise MissingExtraError(
-                f"the server needs {error.name}, which is not installed", hint='pip install "neardup[serve]"'
+                f"the server needs {error.name}, which is not installed",
+                hint='pip install "neardup[serve]"',
             ) from error
     run(
         path,

@@ -35,7 +35,9 @@ class Part(NamedTuple):
 
 def is_mostly_different(passages: list[Passage]) -> bool:
     """Whether less than half of the words of the longer text occur in the other, in the same order."""
-    sizes = [sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")]
+    sizes = [
+        sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")
+    ]
     num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
     return max(sizes) >= _LEAST_TEXT and 2 * num_equal < max(sizes)
 
@@ -52,9 +54,12 @@ def shared_parts(text_a: str, text_b: str) -> list[Part]:
     parts = []
     for at_a, at_b, size in _runs(ids_a, ids_b):
         span_a, span_b = (
-            (int(lines[at]), int(lines[at + size - 1])) for lines, at in ((lines_a, at_a), (lines_b, at_b))
+            (int(lines[at]), int(lines[at + size - 1]))
+            for lines, at in ((lines_a, at_a), (lines_b, at_b))
         )
-        parts.append(Part(at_a, at_b, size, span_a, span_b, "".join(words_a[at_a : at_a + size]).rstrip()))
+        parts.append(
+            Part(at_a, at_b, size, span_a, span_b, "".join(words_a[at_a : at_a + size]).rstrip())
+        )
     return sorted(parts, key=lambda part: (-part.num_words, part.at_a))
 
 
@@ -86,7 +91,11 @@ def _shown(part: Part, lines: list[str], ellipsis: str) -> Iterator[str]:
             yield f"{ellipsis} {len(own) - _SHOWN_LINES:,} more lines {ellipsis}"
         return
     words = split_words(part.text)
-    more = f" {ellipsis} {len(words) - _SHOWN_WORDS:,} more words {ellipsis}" if len(words) > _SHOWN_WORDS else ""
+    more = (
+        f" {ellipsis} {len(words) - _SHOWN_WORDS:,} more words {ellipsis}"
+        if len(words) > _SHOWN_WORDS
+        else ""
+    )
     yield f"{visible(''.join(words[:_SHOWN_WORDS]).rstrip())}{more}"
 
 

@@ -39,14 +39,18 @@ class Piece:
     place_b: str = ""
 
 
-def fold(passages: list[Passage], ellipsis: str, lines: tuple[Numbers, Numbers] | None = None) -> Iterator[Piece]:
+def fold(
+    passages: list[Passage], ellipsis: str, lines: tuple[Numbers, Numbers] | None = None
+) -> Iterator[Piece]:
     """Shorten the passages to what a reader needs; every omission is counted. `lines`: the line of every word."""
     at_a = at_b = 0
     for piece, skip in _fold(passages, ellipsis):
         if lines is None or piece.note:
             yield piece
         else:
-            yield dataclasses.replace(piece, place_a=_place(lines[0], at_a), place_b=_place(lines[1], at_b))
+            yield dataclasses.replace(
+                piece, place_a=_place(lines[0], at_a), place_b=_place(lines[1], at_b)
+            )
         at_a, at_b = at_a + skip[0], at_b + skip[1]
 
 
@@ -60,7 +64,9 @@ def _fold(passages: list[Passage], ellipsis: str) -> Iterator[tuple[Piece, tuple
     last = len(passages) - 1
     for number, passage in enumerate(passages):
         if passage.is_equal:
-            yield from _fold_equal(passage.words_a, passage.words_b, number == 0, number == last, ellipsis)
+            yield from _fold_equal(
+                passage.words_a, passage.words_b, number == 0, number == last, ellipsis
+            )
             continue
         if places == MAX_PLACES:
             left = sum(not passage.is_equal for passage in passages[number:])

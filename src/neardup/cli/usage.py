@@ -13,7 +13,18 @@ from neardup.cli.options import SETTINGS, option_of
 
 # Options that are not settings, and are checked by the library.
 _NAMES: Final = frozenset(
-    {*SETTINGS, "k", "plot", "sample", "compare_bands", "compare_rows", "containment", "since", "limit", "host"}
+    {
+        *SETTINGS,
+        "k",
+        "plot",
+        "sample",
+        "compare_bands",
+        "compare_rows",
+        "containment",
+        "since",
+        "limit",
+        "host",
+    }
 )
 _NAMED: Final = re.compile(r"`(\w+)`")
 _ASSIGNED: Final = re.compile(r"(?<![\w.'])([a-z_]+)=('[^']*'|\['[^']*'\]|[\w.]+)")
@@ -44,7 +55,9 @@ def as_options(text: str) -> str:
     'pass --spark-conf spark.executor.memory=4g'
     """
     text = _NAMED.sub(lambda found: option_of(found[1]) if found[1] in _NAMES else found[0], text)
-    return _ASSIGNED.sub(lambda found: _assigned(found[1], found[2]) if found[1] in _NAMES else found[0], text)
+    return _ASSIGNED.sub(
+        lambda found: _assigned(found[1], found[2]) if found[1] in _NAMES else found[0], text
+    )
 
 
 def _assigned(name: str, value: str) -> str:
@@ -57,12 +70,18 @@ def _assigned(name: str, value: str) -> str:
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:
     """Return what click reports about a command line, and a hint."""
-    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "neardup"
+    command = (
+        error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "neardup"
+    )
     hint = f"{command} --help lists the {'commands' if command == 'neardup' else 'options'}"
     message = _QUOTED.sub(r"\1", error.format_message()).rstrip(".")
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
-        options = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
+        options = (
+            [name for parameter in error.ctx.command.params for name in parameter.opts]
+            if error.ctx
+            else []
+        )
         meant = nearest(error.option_name, options)
         hint = f"did you mean {meant}?" if meant else hint
     elif meant := getattr(error, "possible", None):

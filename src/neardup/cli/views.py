@@ -15,12 +15,19 @@ from neardup.cli.visible import visible
 
 
 def lay_out(
-    texts: tuple[str, str], passages: list[Passage], titles: tuple[str, str], *, is_wide: bool, symbols: Symbols
+    texts: tuple[str, str],
+    passages: list[Passage],
+    titles: tuple[str, str],
+    *,
+    is_wide: bool,
+    symbols: Symbols,
 ) -> Iterator[str | Text | Table]:
     """Draw two texts: the shared parts if most differs, otherwise code line by line and prose word by word."""
     if shared_parts.is_mostly_different(passages):
         yield from titles
-        yield from shared_parts.listing(shared_parts.shared_parts(*texts), texts[0], symbols.ellipsis)
+        yield from shared_parts.listing(
+            shared_parts.shared_parts(*texts), texts[0], symbols.ellipsis
+        )
         return
     if not is_wide:
         yield Text(f"--- {titles[0]}", sides.STYLE_A)
@@ -28,7 +35,11 @@ def lay_out(
     rows = line_view.line_rows(*texts, passages)
     if rows is not None:
         folded = line_view.fold_lines(rows, symbols.ellipsis)
-        yield from [line_view.beside_lines(folded, *titles)] if is_wide else line_view.unified_lines(folded)
+        yield from (
+            [line_view.beside_lines(folded, *titles)]
+            if is_wide
+            else line_view.unified_lines(folded)
+        )
         return
     has_lines = any("\n" in text.strip() for text in texts)
     lines = (word_lines(texts[0]), word_lines(texts[1])) if has_lines else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Control characters; marks, embeddings, overrides and isolates that reorder text; separators of lines and
-# paragraphs; formats that are invisible, or hide text; lone surrogates. Joiners stay: letters and emoji need them.
+# Control characters; marks, embeddings, overrides and isolates that reorder text; separators of
+# lines and paragraphs; formats that are invisible, or hide text; lone surrogates. Joiners stay:
+# letters and emoji need them.
 _CONTROLS: Final = (
     "\x00-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -15,7 +16,9 @@ _CONTROLS: Final = (
     "\ud800-\udfff"
 )
 _CONTROL: Final = re.compile(f"[{_CONTROLS}]")
-_CONTROL_BUT_NEWLINE: Final = re.compile(f"[{_CONTROLS}]".replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
+_CONTROL_BUT_NEWLINE: Final = re.compile(
+    f"[{_CONTROLS}]".replace("\x00-\x1f", "\x00-\x09\x0b-\x1f")
+)
 _SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -46,7 +49,13 @@ def _escaped(control: str) -> str:
     code = ord(control)
     if control in _SHORT:
         return _SHORT[control]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 def _json_escaped(control: str) -> str:

@@ -69,9 +69,16 @@ def check_text(name: str, value: str, expected: str = "text in UTF-8") -> None:
         ) from error
 
 
-def check_int(name: str, value: Any, low: int, high: int | None = None, *, hint: str | None = None) -> None:
+def check_int(
+    name: str, value: Any, low: int, high: int | None = None, *, hint: str | None = None
+) -> None:
     """Raise if a value is not an integer within its bounds."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < low or (high is not None and value > high):
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or value < low
+        or (high is not None and value > high)
+    ):
         bounds = f">= {low}" if high is None else f"from {low} to {high}"
         raise ConfigError(f"`{name}` must be a whole number {bounds}, got {value!r}", hint=hint)
 
@@ -121,7 +128,9 @@ def check_bands(bands: int | None, rows: int | None, num_perm: int) -> None:
 
 def check_delimiter(value: Any) -> None:
     """Raise if a value cannot be the delimiter of a CSV file."""
-    if value is not None and (not isinstance(value, str) or len(value) != 1 or value in '\r\n"' or ord(value) > 127):
+    if value is not None and (
+        not isinstance(value, str) or len(value) != 1 or value in '\r\n"' or ord(value) > 127
+    ):
         raise ConfigError(
             f"`delimiter` must be one ASCII character other than a quote or a line end, got {value!r}",
             hint="use ';' or '|', or a real tab character",
@@ -176,7 +185,9 @@ def as_columns(value: Any) -> str | tuple[str, ...] | None:
     listed = (value,) if isinstance(value, str) else value
     names = tuple(listed) if isinstance(listed, (list, tuple)) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"`text_column` must be the name of a column, a list of names, or None, got {value!r}")
+        raise ConfigError(
+            f"`text_column` must be the name of a column, a list of names, or None, got {value!r}"
+        )
     for name in names:
         check_text("text_column", name)
     return names if len(names) > 1 else names[0]
@@ -185,7 +196,9 @@ def as_columns(value: Any) -> str | tuple[str, ...] | None:
 def as_paths(name: str, value: Any) -> tuple[str, ...]:
     """Return one path or many as a tuple."""
     paths = (value,) if isinstance(value, (str, os.PathLike)) else value
-    if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
+    if not isinstance(paths, (list, tuple)) or not all(
+        isinstance(path, (str, os.PathLike)) for path in paths
+    ):
         raise ConfigError(f"`{name}` must be a path or a list of paths, got {value!r}")
     found = tuple(map(os.fspath, paths))
     for path in found:

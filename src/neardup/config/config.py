@@ -69,8 +69,11 @@ MAX_PER_CLUSTER: Final = 10**9
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 RANDOM_SEED: Final = "random"
-# Settings that only affect how the work is done, never the result, so they are not in the fingerprint.
-_NOT_IN_FINGERPRINT: Final = frozenset({"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"})
+# Settings that only affect how the work is done, never the result, so they are not in the
+# fingerprint.
+_NOT_IN_FINGERPRINT: Final = frozenset(
+    {"threads", "strict", "memory", "engine", "master", "spark_conf", "overwrite"}
+)
 # With less memory, the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
 DEFAULT_MAX_DOCUMENT: Final = 256 * 10**6
@@ -99,53 +102,67 @@ class Config(_RecordsGiven):
 
     Attributes:
         threshold: two documents with a similarity >= threshold are a pair; in (0, 1].
-        distance: the threshold as a distance instead: bits for hamming, 1 - similarity for cosine, jaccard and
-            weighted, d for euclidean, whose similarity is 1 / (1 + d).
-        recall: the probability of finding a pair at exactly `threshold`; in (0, 1], 1 selects method "exact".
+        distance: the threshold as a distance instead: bits for hamming, 1 - similarity for cosine,
+            jaccard and weighted, d for euclidean, whose similarity is 1 / (1 + d).
+        recall: the probability of finding a pair at exactly `threshold`; in (0, 1], 1 selects
+        method "exact".
         unit: the unit of a shingle: "word" or "char".
         size: the number of consecutive units in a shingle.
-        num_perm: slots per signature; a power of two from 16 to 1024, with sketch="minhash" any number from 1 to 1024;
-            None means 128, or 1024 for hamming and cosine.
+        num_perm: slots per signature; a power of two from 16 to 1024, with sketch="minhash" any
+            number from 1 to 1024; None means 128, or 1024 for hamming and cosine.
         bands: bands per signature; None derives it from `threshold` and `recall`.
         rows: rows per band; None derives it from `threshold` and `recall`.
-        seed: the key of every hash; another seed gives other signatures. "random" draws a secret seed, for hostile
-            documents.
-        method: how pairs are found: "lsh" uses bands of signatures, "exact" finds every pair, "auto" chooses.
-        measure: what similarity means: "jaccard" of texts or items, "containment" (the share of the smaller contained
-            in the larger), "weighted" Jaccard of items with weights, "hamming" of bits, "cosine" or "euclidean" of
-            vectors.
-        dimension: the dimension of the vectors, in numbers or bits; None takes it from the first one.
+        seed: the key of every hash; another seed gives other signatures. "random" draws a secret
+            seed, for hostile documents.
+        method: how pairs are found: "lsh" uses bands of signatures, "exact" finds every pair,
+        "auto" chooses.
+        measure: what similarity means: "jaccard" of texts or items, "containment" (the share of the
+            smaller contained in the larger), "weighted" Jaccard of items with weights, "hamming" of
+            bits, "cosine" or "euclidean" of vectors.
+        dimension: the dimension of the vectors, in numbers or bits; None takes it from the first
+        one.
         packed: bits are packed into bytes, eight to a byte, most significant first.
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison if the signatures already rule a pair out.
-        keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or "min:COLUMN".
-        cluster: "leader" (removed documents are similar to the kept one) or "components" (transitive closure).
-        per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in keep order.
-        decisions: a file with decisions about single documents, exported from the page of a run: `keep` documents are
-            kept, `remove` documents are removed, whatever they are similar to.
+        keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or
+        "min:COLUMN".
+        cluster: "leader" (removed documents are similar to the kept one) or "components"
+        (transitive closure).
+        per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in
+        keep order.
+        decisions: a file with decisions about single documents, exported from the page of a run:
+            `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
-        normalise: the Unicode normalisation form: "nfc", or "nfkc", which also treats compatibility characters as
-            equal, such as ligatures, full-width letters and superscripts.
+        normalise: the Unicode normalisation form: "nfc", or "nfkc", which also treats compatibility
+            characters as equal, such as ligatures, full-width letters and superscripts.
         fold_accents: treat letters with and without accents as equal.
         ignore: files whose shingles are ignored, such as a template or a licence header.
         html: parse the texts as HTML and compare their content.
-        html_content: which part of an HTML page is compared: "main", its main content, without navigation and other
-            template text (a page without any is compared as a whole), or "all", all visible text.
-        text_column: the column with the text, or several, joined by a newline; None takes text, content or body.
-        id_column: the column with the id; None takes id or url, in memory also doc_id, else the position.
-        items_column: the column with a list of items (or items separated by white space) to compare instead of a text.
+        html_content: which part of an HTML page is compared: "main", its main content, without
+            navigation and other template text (a page without any is compared as a whole), or
+            "all", all visible text.
+        text_column: the column with the text, or several, joined by a newline; None takes text,
+        content or body.
+        id_column: the column with the id; None takes id or url, in memory also doc_id, else the
+        position.
+        items_column: the column with a list of items (or items separated by white space) to compare
+        instead of a text.
         vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents with the same value in this column.
-        format: the format of all files, regardless of extension: "jsonl", "csv", "parquet", "arrow", "text" (a file
-            is a document), "lines" (a line is), "json" (an array of objects) or "warc"; None goes by the extension.
-        encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None means UTF-8.
+        format: the format of all files, regardless of extension: "jsonl", "csv", "parquet",
+            "arrow", "text" (a file is a document), "lines" (a line is), "json" (an array of
+            objects) or "warc"; None goes by the extension.
+        encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None means
+        UTF-8.
         lines: treat every line of a plain text file as a document, not the whole file.
         delimiter: the column separator of CSV files; None means a comma, or a tab for .tsv.
-        max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a rejected row.
-        against: files, finished runs (a folder, a folder of them, a glob) or an index, whose documents are always kept.
+        max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a
+        rejected row.
+        against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
+        documents are always kept.
         only_against: compare the input with `against` only, not with itself.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
@@ -153,9 +170,11 @@ class Config(_RecordsGiven):
         overwrite: replace an existing output.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
         engine: where to run: "local" (this machine) or "spark" (a cluster; see docs/spark.md).
-        master: the address of the Spark cluster, such as "yarn"; None takes the one of spark-submit or the session.
+        master: the address of the Spark cluster, such as "yarn"; None takes the one of spark-submit
+        or the session.
         spark_conf: settings of Spark, each as "name=value".
-        memory: the memory target of a run on files, in bytes or as text like "4GB"; None means half of the free memory.
+        memory: the memory target of a run on files, in bytes or as text like "4GB"; None means half
+        of the free memory.
         threads: the number of threads; None means one per available core. Never changes the result.
     """
 
@@ -280,11 +299,16 @@ class Config(_RecordsGiven):
                 near = difflib.get_close_matches(name, names, n=1)
                 raise ConfigError(
                     f"unknown setting `{name}`",
-                    hint=f"did you mean `{near[0]}`?" if near else f"the settings are {', '.join(names)}",
+                    hint=f"did you mean `{near[0]}`?"
+                    if near
+                    else f"the settings are {', '.join(names)}",
                 )
         values = {} if base is None else {name: getattr(base, name) for name in names}
         made = cls(**(values | _free(values, given) | given))
-        if given.get("distance") is not None and given.get("threshold", made.threshold) != made.threshold:
+        if (
+            given.get("distance") is not None
+            and given.get("threshold", made.threshold) != made.threshold
+        ):
             raise ConfigError(
                 f"`threshold` {given['threshold']!r} and `distance` {given['distance']!r} disagree",
                 hint="leave one of them out",
@@ -296,15 +320,22 @@ class Config(_RecordsGiven):
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name."""
         values = dataclasses.asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
 
     def fingerprint(self) -> str:
         """Return a digest of the settings that can change a result."""
-        return hashlib.sha256(json.dumps(self.result_settings(), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            json.dumps(self.result_settings(), sort_keys=True).encode()
+        ).hexdigest()[:16]
 
     def result_settings(self) -> dict[str, Any]:
         """Return the settings that can change a result."""
-        values = {name: value for name, value in self.as_dict().items() if name not in _NOT_IN_FINGERPRINT}
+        values = {
+            name: value for name, value in self.as_dict().items() if name not in _NOT_IN_FINGERPRINT
+        }
         return values | {"threshold": float(self.threshold), "recall": float(self.recall)}
 
     @property
@@ -335,13 +366,19 @@ def default_num_perm(measure: str) -> int:
 
 def _drawn(seed: Any) -> Any:
     """Draw a secret seed if the setting is "random"."""
-    return DrawnSeed(secrets.randbits(64)) if isinstance(seed, str) and seed == RANDOM_SEED else seed
+    return (
+        DrawnSeed(secrets.randbits(64)) if isinstance(seed, str) and seed == RANDOM_SEED else seed
+    )
 
 
 def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of the base that the new ones reset: the default num_perm of another measure, threshold or distance."""
     freed: dict[str, Any] = {}
-    if values and "measure" in settings and values["num_perm"] == default_num_perm(values["measure"]):
+    if (
+        values
+        and "measure" in settings
+        and values["num_perm"] == default_num_perm(values["measure"])
+    ):
         freed["num_perm"] = None
     if "threshold" in settings:
         freed["distance"] = None
@@ -353,9 +390,16 @@ def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 def _threshold_at(config: Config) -> float:
     """The similarity at a distance; the default if it is in bits and the dimension is not known yet."""
     scale, dimension = SCALES[config.measure], config.dimension or MAX_DIMENSION
-    check_real("distance", config.distance, scale.bounds, scale.is_within(as_float(config.distance), dimension))
+    check_real(
+        "distance",
+        config.distance,
+        scale.bounds,
+        scale.is_within(as_float(config.distance), dimension),
+    )
     is_known = config.measure != "hamming" or config.dimension is not None
-    threshold = scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
+    threshold = (
+        scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
+    )
     if config.threshold not in (DEFAULT_THRESHOLD, threshold):
         raise ConfigError(
             f"`threshold` {config.threshold!r} and `distance` {config.distance!r} disagree",
@@ -367,7 +411,9 @@ def _threshold_at(config: Config) -> float:
 def _max_document_bytes(value: Any) -> int:
     size = as_bytes("max_document", value)
     if size < 1:
-        raise ConfigError(f"`max_document` must be at least 1 byte, got {value!r}", hint="the default is '256MB'")
+        raise ConfigError(
+            f"`max_document` must be at least 1 byte, got {value!r}", hint="the default is '256MB'"
+        )
     return size
 
 
@@ -394,5 +440,6 @@ def _check_keep(keep: Any) -> None:
     if order in KEEP_COLUMN_ORDERS:
         hint = f"name the column: keep='{order}:score'"
     raise ConfigError(
-        f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN' or 'min:COLUMN', got {keep!r}", hint=hint
+        f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN' or 'min:COLUMN', got {keep!r}",
+        hint=hint,
     )

@@ -27,16 +27,28 @@ def check_together(config: Any) -> None:
         )
     if config.decisions is not None and config.measure != "jaccard":
         raise ConfigError(
-            f"`decisions` needs the measure 'jaccard', got {config.measure!r}", hint="leave `decisions` out"
+            f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
+            hint="leave `decisions` out",
         )
     if config.mark and config.dry_run:
-        raise ConfigError("`mark` and `dry_run` cannot be combined: a dry run writes no rows", hint="leave one out")
+        raise ConfigError(
+            "`mark` and `dry_run` cannot be combined: a dry run writes no rows",
+            hint="leave one out",
+        )
 
 
 def _check_measure(config: Any) -> None:
     """Settings that apply only to some measures."""
     is_vector = config.measure in VECTOR_MEASURES
-    for name in ("text_column", "items_column", "html", "fold_numbers", "fold_accents", "multiset", "lines"):
+    for name in (
+        "text_column",
+        "items_column",
+        "html",
+        "fold_numbers",
+        "fold_accents",
+        "multiset",
+        "lines",
+    ):
         if is_vector and getattr(config, name):
             raise ConfigError(
                 f"`{name}` does not apply to vectors, which `measure` {config.measure!r} compares",
@@ -49,21 +61,28 @@ def _check_measure(config: Any) -> None:
                 hint="use 'hamming', 'cosine' or 'euclidean'",
             )
     if config.packed and config.measure != "hamming":
-        raise ConfigError(f"`packed` needs the measure 'hamming', got {config.measure!r}", hint="leave `packed` out")
+        raise ConfigError(
+            f"`packed` needs the measure 'hamming', got {config.measure!r}",
+            hint="leave `packed` out",
+        )
     if config.asks_containment and config.collapse_empty:
         raise ConfigError(
             "`collapse_empty` and the measure 'containment' cannot be combined: no document contains an empty one",
             hint="leave `collapse_empty` out",
         )
     if config.audit and config.measure != "jaccard":
-        raise ConfigError(f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out")
+        raise ConfigError(
+            f"`audit` needs the measure 'jaccard', got {config.measure!r}", hint="leave `audit` out"
+        )
     if config.ignore and config.measure not in SET_MEASURES:
         raise ConfigError(
             f"`ignore` needs a measure of shingles or items without weights, got {config.measure!r}",
             hint="leave `ignore` out, or use the measure 'jaccard'",
         )
     if config.measure == "weighted" and config.multiset:
-        raise ConfigError("`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out")
+        raise ConfigError(
+            "`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out"
+        )
 
 
 def _check_method(config: Any) -> None:

@@ -129,7 +129,9 @@ class WholeStep(Protocol):
 class BlockStep(Protocol):
     """A step for a component too large for memory."""
 
-    def __call__(self, blocks: Blocks, *, tally: Tally | None = None, put: PutPairs | None = None) -> pa.Table:
+    def __call__(
+        self, blocks: Blocks, *, tally: Tally | None = None, put: PutPairs | None = None
+    ) -> pa.Table:
         """Map its documents; `tally` counts those that are done, `put` takes the pairs found."""
 
 
@@ -148,9 +150,10 @@ ClassStep = Callable[[pa.Table, FoundPairs | None], Iterator[pa.RecordBatch]]
 class ComponentSteps(NamedTuple):
     """How to verify the documents of components.
 
-    whole: takes whole components with the columns component, row, text (or the set kept in memory), priority and group;
-    blocks: takes a component too large for memory; cost: returns the bytes of memory that verifying documents takes,
-    given their bytes of text and numbers of shingles.
+    whole: takes whole components with the columns component, row, text (or the set kept in memory),
+    priority and group;
+    blocks: takes a component too large for memory; cost: returns the bytes of memory that verifying
+    documents takes, given their bytes of text and numbers of shingles.
     """
 
     whole: WholeStep
@@ -161,9 +164,9 @@ class ComponentSteps(NamedTuple):
 class Engine(Protocol):
     """Where stages run: on the threads of one process, or on a cluster. All engines return equal rows.
 
-    A stage is a function from Arrow batch to Arrow batch, independent of the engine. An engine decides where batches
-    live, which of them are processed in parallel and what is spilled to disk, and does not know the stages.
-    `pipeline.run` connects the two:
+    A stage is a function from Arrow batch to Arrow batch, independent of the engine. An engine
+    decides where batches live, which of them are processed in parallel and what is spilled to disk,
+    and does not know the stages. `pipeline.run` connects the two:
 
         map_documents                  read every document once, and sketch it
         choose_rows                    select the rows for a later step
@@ -176,24 +179,32 @@ class Engine(Protocol):
         counting                       report how many rows a step is done with
         once                           materialise a table that is used more than once
 
-    A `Table` is opaque: only the engine that made it, and code for that engine, looks inside. Every table has one or
-    two row columns. Tables from `once` are sorted by `schema.row_order`, if the tables of this engine have an order at
-    all; so are those from `map_classes`, whose steps yield rows in that order. A step with a name is a checkpoint: a
-    resumed run does not repeat it.
+    A `Table` is opaque: only the engine that made it, and code for that engine, looks inside. Every
+    table has one or two row columns. Tables from `once` are sorted by `schema.row_order`, if the
+    tables of this engine have an order at all; so are those from `map_classes`, whose steps yield
+    rows in that order. A step with a name is a checkpoint: a resumed run does not repeat it.
     """
 
     @property
     def secret(self) -> bytes:
         """The secret of the digests of this run, also after it is resumed."""
 
-    def map_documents(self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
+    def map_documents(
+        self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance
+    ) -> Table:
         """Apply a step to every document, batch by batch; `documents` is the `Source` of this engine.
 
         The step also receives a `Hold` to keep sets in memory, or None if this engine cannot.
         """
 
     def choose_rows(
-        self, table: Table, column: str | None, num_rows: int, without: Table | None = None, *, below: int | None = None
+        self,
+        table: Table,
+        column: str | None,
+        num_rows: int,
+        without: Table | None = None,
+        *,
+        below: int | None = None,
     ) -> Rows:
         """Select the rows of a table with a positive value in a column, or all, except those in the table `without`.
 
@@ -201,19 +212,26 @@ class Engine(Protocol):
         """
 
     def map_groups(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: Rows | None, advance: Advance
+        self,
+        table: Table,
+        views: Sequence[View],
+        step: BatchStep,
+        where: Rows | None,
+        advance: Advance,
     ) -> Table:
         """Apply a step to the groups of every view, many per batch, for the rows in `where` or all rows.
 
-        If a group is split, its first row heads both parts. A step must accept an empty batch. The result can be
-        consumed once.
+        If a group is split, its first row heads both parts. A step must accept an empty batch. The
+        result can be consumed once.
         """
 
-    def map_classes(self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema) -> Table:
+    def map_classes(
+        self, classes: Table, verified: Table | None, step: ClassStep, schema: pa.Schema
+    ) -> Table:
         """Apply a step to copies and the pairs of verified documents; those of a component are in the same call.
 
-        Without verified documents, the copies of a class are in the same call, with all their columns. The result can
-        be consumed once.
+        Without verified documents, the copies of a class are in the same call, with all their
+        columns. The result can be consumed once.
         """
 
     def connected_components(self, links: Table, num_rows: int) -> Table:
@@ -230,11 +248,18 @@ class Engine(Protocol):
     ) -> Table:
         """Verify the documents of whole components, best priority first in each.
 
-        Sets that `map_documents` has kept in memory replace the texts; otherwise the documents are read again.
+        Sets that `map_documents` has kept in memory replace the texts; otherwise the documents are
+        read again.
         """
 
     def map_read(
-        self, name: str, documents: Any, sketches: Table, where: Rows, step: BatchStep, schema: pa.Schema
+        self,
+        name: str,
+        documents: Any,
+        sketches: Table,
+        where: Rows,
+        step: BatchStep,
+        schema: pa.Schema,
     ) -> Table:
         """Apply a step to the documents of the rows in `where`.
 
@@ -261,7 +286,9 @@ class Engine(Protocol):
     def lookup(self, table: Table, key: str, other: Table, columns: Sequence[str]) -> Table:
         """Left-join columns of `other`, matching `key` with its `row`, which is unique; null without a match."""
 
-    def count(self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_places: int) -> Counts:
+    def count(
+        self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_places: int
+    ) -> Counts:
         """Let a step add batches to an array of counters; those of several workers are added, saturating at 255.
 
         `num_places` is at most 2**27.
@@ -270,13 +297,17 @@ class Engine(Protocol):
     def counting(self, step: Callable[..., R], tally: Tally) -> Callable[..., R]:
         """Let a step count the rows of every batch it is done with; where steps run elsewhere, return it as it is."""
 
-    def total(self, table: Table, column: str | None = None, where: Rows | None = None, first_row: int = 0) -> int:
+    def total(
+        self, table: Table, column: str | None = None, where: Rows | None = None, first_row: int = 0
+    ) -> int:
         """Return the sum of a column, or the number of rows, over the rows in `where` or all rows.
 
         Rows below `first_row` do not count.
         """
 
-    def checkpoint(self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None) -> Table:
+    def checkpoint(
+        self, name: str, make: Callable[[], Table], schema: pa.Schema | None = None
+    ) -> Table:
         """Materialise a table that can be read many times, or load it from an interrupted run.
 
         With a schema it is sorted; without, `make` returns a sorted table.

@@ -1,8 +1,8 @@
 """The Python daemon of Spark's executors, with our kernels loaded before it forks a worker.
 
-A worker that loads Numba and kernels by itself takes seconds for its first batch. `spark.python.daemon.module` names
-this module; sessions that neardup starts set it. It is outside the Spark engine, because it must run before pyspark is
-imported.
+A worker that loads Numba and kernels by itself takes seconds for its first batch.
+`spark.python.daemon.module` names this module; sessions that neardup starts set it. It is outside
+the Spark engine, because it must run before pyspark is imported.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ import gc
 import sys
 from pathlib import Path
 
-_TEXTS = ["one two three four five six seven", "one two three four five six eight", "one two three four five six"] * 2
+_TEXTS = [
+    "one two three four five six seven",
+    "one two three four five six eight",
+    "one two three four five six",
+] * 2
 
 
 def prefer_installed() -> None:
     """Import pyspark from the folder it is installed in, not from the archive that Spark puts first on the path.
 
-    Python compiles every module of an archive again in each process, which takes seconds for those of pyspark.
+    Python compiles every module of an archive again in each process, which takes seconds for those
+    of pyspark.
     """
     for archive in [Path(entry) for entry in sys.path if entry.endswith("/python/lib/pyspark.zip")]:
         package = archive.parents[2]
@@ -46,8 +51,8 @@ if __name__ == "__main__":
     prefer_installed()
     load_kernels()
     load_worker()
-    # Workers collect garbage after every task. What is loaded so far is never garbage, and scanning it would take
-    # longer than many tasks do.
+    # Workers collect garbage after every task. What is loaded so far is never garbage, and scanning
+    # it would take longer than many tasks do.
     gc.collect()
     gc.freeze()
     from pyspark.daemon import manager

@@ -44,8 +44,8 @@ Requested = Callable[[Document], bool]
 _AT_ONCE: Final = 4096
 # Characters of their texts at once; a text may be larger.
 _CHARACTERS_AT_ONCE: Final = 1 << 25
-# The most documents compared with each other before insertion: the number of pairs of near-copies is
-# quadratic.
+# The most documents compared with each other before insertion: the number of pairs of near-copies
+# is quadratic.
 _IN_TURN: Final = 128
 
 
@@ -58,7 +58,11 @@ class BestMatches(NamedTuple):
 
 
 def insert_many(
-    store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None, tag: str | None
+    store: Store,
+    read: Iterator[Batch],
+    settings: Settings,
+    progress: Progress | None,
+    tag: str | None,
 ) -> InsertResult:
     """Store the documents of all batches in one change."""
     watch, rejected = Watch(progress), list[tuple[str, str]]()
@@ -88,14 +92,22 @@ def sketch_batch(contents: pa.Array, settings: Settings) -> Sketches:
 def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
     """Store the documents of a batch."""
     now, number = time.time(), change.next_number
-    documents = [Document(number + at, check_id(doc_id), now) for at, doc_id in enumerate(batch.ids)]
+    documents = [
+        Document(number + at, check_id(doc_id), now) for at, doc_id in enumerate(batch.ids)
+    ]
     if batch.facts != Facts():
         documents = [batch.facts.of(document, at) for at, document in enumerate(documents)]
-    change.put(documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None)
+    change.put(
+        documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None
+    )
 
 
 def query_many(
-    store: Store, read: Iterator[Batch], settings: Settings, options: QueryOptions, rejected: list[tuple[str, str]]
+    store: Store,
+    read: Iterator[Batch],
+    settings: Settings,
+    options: QueryOptions,
+    rejected: list[tuple[str, str]],
 ) -> pa.Table:
     """Answer every document of all batches, each batch from one commit; append the rejected rows to `rejected`."""
     shape = CONTAINED if options.is_containment else MATCHES
@@ -104,7 +116,9 @@ def query_many(
         rejected += batch.rejected
         sketches = sketch_batch(batch.contents, settings)
         for first in range(0, len(batch.ids), SPAN):
-            chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config)
+            chosen = take_sketches(
+                sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config
+            )
 
             def ask(view: View, chosen: Sketches = chosen) -> list[list[Hit]]:
                 return search(view, chosen, options, settings)
@@ -113,13 +127,17 @@ def query_many(
     return pa.concat_tables(tables).combine_chunks()
 
 
-def best_matches(view: View, contents: pa.Array, threshold: float, settings: Settings) -> BestMatches:
+def best_matches(
+    view: View, contents: pa.Array, threshold: float, settings: Settings
+) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
     sketches = sketch_batch(contents, settings)
     places: list[int] = []
     best: list[Hit] = []
     for first in range(0, sketches.sizes.size, SPAN):
-        chosen = take_sketches(sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config)
+        chosen = take_sketches(
+            sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config
+        )
         results = search(view, chosen, QueryOptions(1, threshold), settings)
         places += [first + at for at, ranked in enumerate(results) if ranked]
         best += [ranked[0] for ranked in results if ranked]
@@ -139,7 +157,10 @@ def _as_table(ids: Sequence[str], results: Sequence[Sequence[Hit]], shape: pa.Sc
 
 def _table(rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
     values = zip(*rows, strict=True) if rows else ([],) * len(columns)
-    return pa.table([pa.array(list(own), kind) for own, kind in zip(values, columns.types, strict=True)], columns)
+    return pa.table(
+        [pa.array(list(own), kind) for own, kind in zip(values, columns.types, strict=True)],
+        columns,
+    )
 
 
 def settle(change: Change, doc_id: str, match: Document, on_duplicate: str) -> None:
@@ -149,13 +170,19 @@ def settle(change: Change, doc_id: str, match: Document, on_duplicate: str) -> N
         return
     first = change.now if match.first_matched is None else match.first_matched
     times_matched = match.times_matched + 1
-    change.update([match._replace(times_matched=times_matched, first_matched=first, last_matched=change.now)])
+    change.update(
+        [match._replace(times_matched=times_matched, first_matched=first, last_matched=change.now)]
+    )
     if on_duplicate == "link":
         change.link(doc_id, match.number)
 
 
 def insert_new_many(
-    store: Store, read: Iterator[Batch], settings: Settings, on_duplicate: str, progress: Progress | None
+    store: Store,
+    read: Iterator[Batch],
+    settings: Settings,
+    on_duplicate: str,
+    progress: Progress | None,
 ) -> InsertNewResult:
     """Store the documents of all batches that are new, one after the other, in one change."""
     watch = Watch(progress)
@@ -181,8 +208,15 @@ def insert_new_many(
 class _InTurn:
     """Documents inserted one after the other, each also compared with those before it."""
 
-    def __init__(self, change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
-        self._change, self._batch, self._sketches, self._settings = change, batch, sketches, settings
+    def __init__(
+        self, change: Change, batch: Batch, sketches: Sketches, settings: Settings
+    ) -> None:
+        self._change, self._batch, self._sketches, self._settings = (
+            change,
+            batch,
+            sketches,
+            settings,
+        )
         threshold = settings.config.threshold
         held = find(change, sketches, threshold, settings)
         self._ranked = rank(change, held, len(batch.ids), None, None)
@@ -210,10 +244,16 @@ class _InTurn:
 
     def _best(self, at: int) -> tuple[Document, float] | None:
         """The most similar document before this one; among equals, the one inserted first."""
-        best = next((hit[:2] for hit in self._ranked[at] if hit.document.number not in self._gone), None)
+        best = next(
+            (hit[:2] for hit in self._ranked[at] if hit.document.number not in self._gone), None
+        )
         for place, similarity in self._own[at]:
             document = self._documents.get(place)
-            if document is None or document.number in self._gone or document.is_expired(self._change.now):
+            if (
+                document is None
+                or document.number in self._gone
+                or document.is_expired(self._change.now)
+            ):
                 continue
             if best is None or (similarity, -document.number) > (best[1], -best[0].number):
                 best = document, similarity
@@ -225,7 +265,9 @@ class _InTurn:
     def _store(self, at: int, doc_id: str) -> None:
         document = self._batch.facts.of(Document(self._change.next_number, doc_id, time.time()), at)
         texts = [self._batch.contents[at].as_py()] if self._settings.store == "text" else None
-        self._change.put([document], take_sketches(self._sketches, np.array([at]), self._settings.config), texts)
+        self._change.put(
+            [document], take_sketches(self._sketches, np.array([at]), self._settings.config), texts
+        )
         self._documents[at] = document
 
 
@@ -253,7 +295,9 @@ def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
     return pairs
 
 
-def put_many(store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None) -> PutResult:
+def put_many(
+    store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None
+) -> PutResult:
     """Put the documents of all batches, one after the other, in one change."""
     watch = Watch(progress)
 
@@ -271,7 +315,9 @@ def put_many(store: Store, read: Iterator[Batch], settings: Settings, progress: 
                 stored = batch if len(last) == len(batch.ids) else batch.take(last)
                 put_batch(change, stored, sketch_batch(stored.contents, settings), settings)
                 advance(len(batch.ids))
-        rows = pa.table([pa.array(ids, pa.string()), pa.array(outcomes, pa.string())], schema=PUT_ROWS)
+        rows = pa.table(
+            [pa.array(ids, pa.string()), pa.array(outcomes, pa.string())], schema=PUT_ROWS
+        )
         return PutResult(rows, tuple(rejected))
 
     return store.change(make)
@@ -350,9 +396,12 @@ def matching(view: View, is_requested: Requested) -> Iterator[Document]:
 def remove_matching(store: Store, is_requested: Requested) -> int:
     """Remove the documents that a filter accepts; return their number.
 
-    Those that match are listed before the change begins, because reading every payload would block other writers.
+    Those that match are listed before the change begins, because reading every payload would block
+    other writers.
     """
-    numbers = store.read(lambda view: [document.number for document in matching(view, is_requested)])
+    numbers = store.read(
+        lambda view: [document.number for document in matching(view, is_requested)]
+    )
 
     def make(change: Change) -> int:
         count = 0
@@ -372,7 +421,8 @@ def get_many(view: View, ids: Sequence[str]) -> dict[str, StoredDocument]:
     held = view.fetch(set(numbers.values()))
     aliases = view.aliases_of(held)
     stored = {
-        number: stored_of(document, view.text_of(number), aliases.get(number, ())) for number, document in held.items()
+        number: stored_of(document, view.text_of(number), aliases.get(number, ()))
+        for number, document in held.items()
     }
     return {doc_id: stored[numbers[doc_id]] for doc_id in ids if doc_id in numbers}
 
@@ -405,7 +455,9 @@ def export(view: View, write: Callable[[pa.Table], None]) -> int:
     return count
 
 
-def _with_texts(view: View, documents: Iterable[Document]) -> Iterator[list[tuple[Document, str | None]]]:
+def _with_texts(
+    view: View, documents: Iterable[Document]
+) -> Iterator[list[tuple[Document, str | None]]]:
     """Split documents, with their texts if they are stored, into lists of bounded size."""
     part: list[tuple[Document, str | None]] = []
     num_characters = 0
@@ -433,11 +485,16 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
         live = own.fetch(numbers.tolist())
         for first in range(0, numbers.size, SPAN):
             chosen = np.arange(first, min(first + SPAN, numbers.size))
-            asked = with_keys(take_sketches(part, chosen, settings.config), settings.plan, settings.config)
+            asked = with_keys(
+                take_sketches(part, chosen, settings.config), settings.plan, settings.config
+            )
             results = search(theirs, asked, QueryOptions(None, settings.config.threshold), settings)
             for number, hits in zip(numbers[chosen].tolist(), results, strict=True):
                 if number in live:
-                    found += [(number, live[number].doc_id, hit.document.doc_id, hit.similarity) for hit in hits]
+                    found += [
+                        (number, live[number].doc_id, hit.document.doc_id, hit.similarity)
+                        for hit in hits
+                    ]
     found.sort(key=lambda row: row[0])
     return _table([row[1:] for row in found], PAIRS)
 
@@ -459,11 +516,15 @@ def merge(change: Change, theirs: View, settings: Settings) -> int:
             begin += len(held)
             # Segments are not in insertion order, so a document is numbered by its place among all.
             places = first + np.searchsorted(numbers, part_numbers[own])
-            sketches = with_keys(take_sketches(part, own, settings.config), settings.plan, settings.config)
+            sketches = with_keys(
+                take_sketches(part, own, settings.config), settings.plan, settings.config
+            )
             _put_renumbered(change, held, places.tolist(), sketches, settings)
         renumbered = first + np.searchsorted(numbers, part_numbers[chosen])
         _link_all(
-            change, theirs.aliases_of(live), dict(zip(part_numbers[chosen].tolist(), renumbered.tolist(), strict=True))
+            change,
+            theirs.aliases_of(live),
+            dict(zip(part_numbers[chosen].tolist(), renumbered.tolist(), strict=True)),
         )
     return numbers.size
 
@@ -484,7 +545,9 @@ def _put_renumbered(
     change.put(documents, sketches, texts)
 
 
-def _link_all(change: Change, aliases: Mapping[int, Sequence[str]], renumbered: Mapping[int, int]) -> None:
+def _link_all(
+    change: Change, aliases: Mapping[int, Sequence[str]], renumbered: Mapping[int, int]
+) -> None:
     for number, names in aliases.items():
         for alias in names:
             change.link(alias, renumbered[number])

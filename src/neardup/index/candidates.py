@@ -1,7 +1,8 @@
 """The documents of a segment that share a bucket with a query and pass all filters, the cheapest filter first.
 
-A filter only omits documents that the comparison would reject, so it does not change an answer. Pages of one template
-share buckets by the ten thousand although they are not similar; most of them have similar signatures too.
+A filter only omits documents that the comparison would reject, so it does not change an answer.
+Pages of one template share buckets by the ten thousand although they are not similar; most of them
+have similar signatures too.
 """
 
 from __future__ import annotations
@@ -16,23 +17,31 @@ from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64
 
-# Pairs that are looked up before they are filtered (16 MB), so that a batch of queries stays within memory.
+# Pairs that are looked up before they are filtered (16 MB), so that a batch of queries stays within
+# memory.
 _PAIRS_AT_ONCE: Final = 1 << 20
 # The most documents whose signatures are requested before they are compared (16 MB at 128 slots).
 _SIGNATURES_AT_ONCE: Final = 1 << 15
-# With fewer documents than this, writing the bitmaps of a query takes as long as comparing it with them.
+# With fewer documents than this, writing the bitmaps of a query takes as long as comparing it with
+# them.
 _MIN_FOR_BITMAPS: Final = 64
 
 
 class CandidateSearch:
     """Finds the candidates of queries in one segment.
 
-    threshold: the least similarity of sets, 0 where sizes do not matter; is_ahead: whether to request pages before they
-    are read.
+    threshold: the least similarity of sets, 0 where sizes do not matter; is_ahead: whether to
+    request pages before they are read.
     """
 
     def __init__(
-        self, segment: Segment, asked: Sketches, threshold: float, min_agreement: int, *, is_ahead: bool = False
+        self,
+        segment: Segment,
+        asked: Sketches,
+        threshold: float,
+        min_agreement: int,
+        *,
+        is_ahead: bool = False,
     ) -> None:
         self._segment, self._asked = segment, asked
         self._threshold, self._min_agreement = threshold, min_agreement
@@ -90,7 +99,9 @@ class CandidateSearch:
             if self._is_ahead:
                 self._segment.request_bitmaps(docs[part])
             shingles = items.shingles[items.ends[query] : items.ends[query + 1]]
-            bitmaps.mark_possible(shingles, held["ends"], held["bitmaps"], docs[part], self._threshold, is_kept[part])
+            bitmaps.mark_possible(
+                shingles, held["ends"], held["bitmaps"], docs[part], self._threshold, is_kept[part]
+            )
         return queries[is_kept], docs[is_kept]
 
     def _keep_agreeing(self, queries: I64, docs: I64) -> tuple[I64, I64]:
@@ -104,6 +115,11 @@ class CandidateSearch:
             if self._is_ahead:
                 self._segment.request("signatures", docs[part], docs[part] + 1)
             lookup.mark_agreeing(
-                self._asked.signatures, signatures, queries[part], docs[part], self._min_agreement, is_agreeing[part]
+                self._asked.signatures,
+                signatures,
+                queries[part],
+                docs[part],
+                self._min_agreement,
+                is_agreeing[part],
             )
         return queries[is_agreeing], docs[is_agreeing]

@@ -34,7 +34,8 @@ def sync_data(file: int) -> None:
 class CommitLog:
     """The write-ahead log of SQLite; one sync makes every commit before it durable (group commit).
 
-    SQLite commits without syncing (`synchronous = NORMAL`), so that the next thread can commit in the meantime.
+    SQLite commits without syncing (`synchronous = NORMAL`), so that the next thread can commit in
+    the meantime.
     """
 
     def __init__(self, path: Path) -> None:

@@ -25,7 +25,8 @@ EXPIRES: Final = "expires"
 _EMPTY: Final = ""
 _DIGITS_OF_A_DAY: Final = 8
 MOST_PAYLOAD: Final = 1 << 16
-# Python parses JSON recursively, so a payload that could just be written might not be readable from a deeper call.
+# Python parses JSON recursively, so a payload that could just be written might not be readable from
+# a deeper call.
 MOST_LEVELS: Final = 100
 _NAMELESS: Final = Document(0, "", 0.0)
 
@@ -62,7 +63,8 @@ class Facts(NamedTuple):
 class FactSource:
     """Where the facts of a source are: in columns, keys of dicts, or sequences with one value per document.
 
-    columns: the column of each fact that may have one; given: the values of each fact that is a sequence.
+    columns: the column of each fact that may have one; given: the values of each fact that is a
+    sequence.
     """
 
     def __init__(self, payload: Any, expires: Any, config: Config) -> None:
@@ -92,7 +94,10 @@ class FactSource:
     def check_files(self) -> None:
         """Raise if values are given for files, whose rows have no order that a caller could know."""
         for fact in self.given:
-            raise ConfigError(f"`{fact}` must be the name of a column for files", hint=f"{fact}='meta', for example")
+            raise ConfigError(
+                f"`{fact}` must be the name of a column for files",
+                hint=f"{fact}='meta', for example",
+            )
 
     def check_length(self, num_rows: int) -> None:
         """Raise unless there is one value per document."""
@@ -112,7 +117,9 @@ def read_facts(values: Mapping[str, Sequence[Any]]) -> tuple[Facts, dict[int, st
     return Facts(payloads, expires), reasons
 
 
-def _each(fact: str, values: Mapping[str, Sequence[Any]], reasons: dict[int, str]) -> list[Any] | None:
+def _each(
+    fact: str, values: Mapping[str, Sequence[Any]], reasons: dict[int, str]
+) -> list[Any] | None:
     found: list[Any] = []
     for row, value in enumerate(values.get(fact, ())):
         try:
@@ -200,7 +207,9 @@ def write_payload(payload: Any) -> str | None:
     if payload is None:
         return None
     if not isinstance(payload, Mapping):
-        raise ConfigError(f"`payload` must be a dict, got {payload!r}", hint="payload={'lang': 'de'}")
+        raise ConfigError(
+            f"`payload` must be a dict, got {payload!r}", hint="payload={'lang': 'de'}"
+        )
     _check_nesting(payload)
     try:
         text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False)
@@ -224,13 +233,16 @@ def _check_nesting(payload: Any) -> None:
         keys = [key for value in level if isinstance(value, Mapping) for key in value]
         if wrong := [key for key in keys if not isinstance(key, str)]:
             raise DataError(
-                f"the payload is not a JSON object: it has the key {wrong[0]!r}", hint="keys must be strings"
+                f"the payload is not a JSON object: it has the key {wrong[0]!r}",
+                hint="keys must be strings",
             )
         # One more than fit in the largest payload: a list may hold another one many times.
         level = list(islice((inner for value in level for inner in _inner(value)), MOST_PAYLOAD))
         if not level:
             return
-    raise DataError(f"the payload is nested more than {MOST_LEVELS} levels deep", hint="store a flatter object")
+    raise DataError(
+        f"the payload is nested more than {MOST_LEVELS} levels deep", hint="store a flatter object"
+    )
 
 
 def _inner(value: Any) -> Iterable[Any]:
@@ -245,7 +257,9 @@ def read_payload(document: Document) -> dict[str, Any] | None:
     try:
         payload = json.loads(document.payload)
     except (ValueError, RecursionError) as error:
-        raise damaged(f"the payload of document number {document.number} cannot be read: {error}") from error
+        raise damaged(
+            f"the payload of document number {document.number} cannot be read: {error}"
+        ) from error
     if not isinstance(payload, dict):
         raise damaged(f"the payload of document number {document.number} is not a JSON object")
     return payload
@@ -259,11 +273,22 @@ def as_time(name: str, value: Any) -> float | None:
         try:
             value = dt.datetime.fromisoformat(value)
         except ValueError as error:
-            raise ConfigError(f"`{name}` must be a time, got {value!r}", hint="write 2026-01-31T12:00") from error
+            raise ConfigError(
+                f"`{name}` must be a time, got {value!r}", hint="write 2026-01-31T12:00"
+            ) from error
     try:
         seconds = value.timestamp() if isinstance(value, dt.datetime) else value
-        if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and math.isfinite(seconds):
+        if (
+            isinstance(seconds, (int, float))
+            and not isinstance(seconds, bool)
+            and math.isfinite(seconds)
+        ):
             return float(seconds)
-    except (OverflowError, ValueError) as error:  # beyond what the platform, or a float, can represent
-        raise ConfigError(f"`{name}` is outside the supported range of times", hint="write 2026-01-31T12:00") from error
+    except (
+        OverflowError,
+        ValueError,
+    ) as error:  # beyond what the platform, or a float, can represent
+        raise ConfigError(
+            f"`{name}` is outside the supported range of times", hint="write 2026-01-31T12:00"
+        ) from error
     raise ConfigError(f"`{name}` must be a datetime, or seconds since 1970, got {value!r}")

@@ -29,7 +29,9 @@ def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
         if after is not None and document.inserted <= after:
             return False
         payload = read_payload(document) or {} if conditions else {}
-        return all(name in payload and condition(payload[name]) for name, condition in conditions.items())
+        return all(
+            name in payload and condition(payload[name]) for name, condition in conditions.items()
+        )
 
     return is_requested
 

@@ -1,7 +1,8 @@
 """The store in one folder: a SQLite file with documents, transactions and unflushed inserts, and segments beside it.
 
-A change becomes visible with its SQLite commit, and its call returns once the commit is synced. A segment is synced
-before the commit that names it, and deleted after a commit that no longer does is synced.
+A change becomes visible with its SQLite commit, and its call returns once the commit is synced. A
+segment is synced before the commit that names it, and deleted after a commit that no longer does is
+synced.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ _ATTEMPTS: Final = 8
 class FolderStore:
     """An index in one folder; many processes and threads read while one process writes."""
 
-    def __init__(self, folder: Path, layout: Layout, *, read_only: bool, durability: str, timeout: float) -> None:
+    def __init__(
+        self, folder: Path, layout: Layout, *, read_only: bool, durability: str, timeout: float
+    ) -> None:
         self.folder = folder
         self.layout = layout
         self._is_durable = durability == "full"
@@ -66,7 +69,9 @@ class FolderStore:
     def _open_writer(self) -> None:
         with explained(self.folder):
             self._writer = sqlite.connect(self.folder, writable=True)
-            with contextlib.suppress(DataError):  # a list of segments that cannot be read: `check` and `repair` name it
+            with contextlib.suppress(
+                DataError
+            ):  # a list of segments that cannot be read: `check` and `repair` name it
                 self._remove_orphans()
 
     def read(self, ask: Callable[[Any], Result]) -> Result:
@@ -204,7 +209,8 @@ class FolderStore:
             with files.reading() as tables:
                 generation = tables.state().generation
                 found = find_damage(tables, self.folder / SEGMENTS, self.layout)
-            # Beside a writer, a segment that this commit names may have been merged with others and deleted.
+            # Beside a writer, a segment that this commit names may have been merged with others and
+            # deleted.
             if not found or self.read(lambda view: view.generation) == generation:
                 break
         return found + [what for what in self.damage() if not any(text in what for text in found)]
@@ -217,7 +223,9 @@ class FolderStore:
         """Give up segments that are missing or damaged; sketch_again: how to store documents whose text is stored."""
         self._check_writable()
         with self._merging.paused(), self._writing:
-            plan = self.read(lambda view: find_lost(view.tables, self.folder / SEGMENTS, self.layout))
+            plan = self.read(
+                lambda view: find_lost(view.tables, self.folder / SEGMENTS, self.layout)
+            )
             self._merging.forget_damage()
             if plan.is_empty:
                 return Repair([], [], 0)
@@ -228,13 +236,17 @@ class FolderStore:
         if os.path.lexists(path):
             raise ConfigError(f"{path} already exists", hint="choose another path for the snapshot")
         if self.folder.resolve() in path.resolve().parents:
-            raise ConfigError(f"{path} is inside the index {self.folder}", hint="choose a path outside it")
+            raise ConfigError(
+                f"{path} is inside the index {self.folder}", hint="choose a path outside it"
+            )
         check_writable(path, "path")
         for attempt in range(_ATTEMPTS):
             with explained(path), reserve(path, draft="index") as work:
                 try:
                     self._copy(work / "index", copy=copy)
-                except FileNotFoundError as error:  # a segment was merged with others before it was copied
+                except (
+                    FileNotFoundError
+                ) as error:  # a segment was merged with others before it was copied
                     remove_folder(work)
                     if attempt == _ATTEMPTS - 1:
                         raise damaged(str(error)) from error
@@ -246,13 +258,17 @@ class FolderStore:
 
     def _copy(self, target: Path, *, copy: bool) -> None:
         make_folder(target)
-        with explained(self.folder), contextlib.closing(sqlite3.connect(target / index_folder.FILE)) as copied:
+        with (
+            explained(self.folder),
+            contextlib.closing(sqlite3.connect(target / index_folder.FILE)) as copied,
+        ):
             with self._files().reading() as tables:
                 tables.connection.backup(copied)
             copied.execute("PRAGMA journal_mode = WAL")
             tables = Tables(copied)
             segments = tables.segments()
-            # Another id, because the two will differ: a reader must notice when one takes the place of the other.
+            # Another id, because the two will differ: a reader must notice when one takes the place
+            # of the other.
             tables.replace_state(tables.state()._replace(index_id=sqlite.new_index_id()))
             copied.commit()
         for segment in segments:
@@ -281,7 +297,9 @@ class FolderStore:
             self._is_closed = True
             self._opened.close()
             if self._writer is not None:
-                with contextlib.suppress(NearDupError):  # raised by the change itself, or waived by durability="fast"
+                with contextlib.suppress(
+                    NearDupError
+                ):  # raised by the change itself, or waived by durability="fast"
                     self._log.sync()
             self._release()
 
@@ -312,12 +330,17 @@ class FolderStore:
                 hint="open it in each process, after the fork: neardup.Index.open(path, read_only=True)",
             )
         if self._is_closed:
-            raise NearDupError(f"the index {self.folder} is closed", hint="open it again with neardup.Index.open")
+            raise NearDupError(
+                f"the index {self.folder} is closed", hint="open it again with neardup.Index.open"
+            )
 
     def _check_writable(self) -> sqlite3.Connection:
         self._check_open()
         if self._writer is None or self._lock is None:
-            raise ConfigError(f"the index {self.folder} was opened read-only", hint="open it without read_only=True")
+            raise ConfigError(
+                f"the index {self.folder} was opened read-only",
+                hint="open it without read_only=True",
+            )
         self._lock.check()
         if not self._opened.is_current():
             raise replaced(self.folder)
@@ -338,7 +361,8 @@ class FolderStore:
 def replaced(folder: Path) -> NearDupError:
     """Return the error for an index whose path was taken by another one."""
     return NearDupError(
-        f"the index {folder} was replaced while it was open for writing", hint="close it and open it again"
+        f"the index {folder} was replaced while it was open for writing",
+        hint="close it and open it again",
     )
 
 

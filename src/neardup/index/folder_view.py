@@ -16,7 +16,14 @@ import numpy as np
 from neardup.errors import DataError
 from neardup.index.candidates import CandidateSearch
 from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
-from neardup.index.segment import BAND_POSTINGS, SET_POSTINGS, Postings, Segment, directory_of, set_postings
+from neardup.index.segment import (
+    BAND_POSTINGS,
+    SET_POSTINGS,
+    Postings,
+    Segment,
+    directory_of,
+    set_postings,
+)
 from neardup.index.sketches import (
     GrowingSketches,
     Layout,
@@ -33,16 +40,18 @@ from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64, U64
 
-# Documents in SQLite, and bytes of their sketches, that are flushed to a segment; a query compares its keys with all of
-# theirs. A change that adds as many writes a segment itself.
+# Documents in SQLite, and bytes of their sketches, that are flushed to a segment; a query compares
+# its keys with all of theirs. A change that adds as many writes a segment itself.
 UNFLUSHED_DOCS: Final = 2048
 UNFLUSHED_BYTES: Final = 8 << 20
-# The most documents of a segment that a change writes, and bytes of their sketches; a larger batch is split.
+# The most documents of a segment that a change writes, and bytes of their sketches; a larger batch
+# is split.
 SEGMENT_DOCS: Final = 1 << 17
 SEGMENT_BYTES: Final = 64 << 20
 _TAKEN_AT_ONCE: Final = 1 << 11
-# How many expired documents a change removes, besides two for each document that it stores: fewer stay than are stored,
-# and no change waits for the removal of all that have expired since the last one.
+# How many expired documents a change removes, besides two for each document that it stores: fewer
+# stay than are stored, and no change waits for the removal of all that have expired since the last
+# one.
 _SWEPT_AT_ONCE: Final = 64
 
 
@@ -142,14 +151,20 @@ class FolderView:
         self.num_documents = state.documents
         self._first_own = self.next_number
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
+    def look_up(
+        self, asked: Sketches, threshold: float, min_agreement: int
+    ) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
         reads, blocks = self._files.disk_reads, blocks_read()
         is_ahead = reads.are_expected()
         for segment in self._segments_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
-            queries, docs = CandidateSearch(segment, asked, threshold, min_agreement, is_ahead=is_ahead).find()
+            queries, docs = CandidateSearch(
+                segment, asked, threshold, min_agreement, is_ahead=is_ahead
+            ).find()
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
-                chosen, places = np.unique(docs[first : first + _TAKEN_AT_ONCE], return_inverse=True)
+                chosen, places = np.unique(
+                    docs[first : first + _TAKEN_AT_ONCE], return_inverse=True
+                )
                 if is_ahead:
                     segment.request_documents(chosen)
                 yield Candidates(
@@ -167,14 +182,20 @@ class FolderView:
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
         reads, blocks = self._files.disk_reads, blocks_read()
-        for segment in self._segments_for(sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()):
+        for segment in self._segments_for(
+            sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()
+        ):
             queries, docs, counts = segment.count_shared(sets, threshold)
-            yield Shared(queries, segment.arrays["numbers"][docs], counts, segment.arrays["sizes"][docs])
+            yield Shared(
+                queries, segment.arrays["numbers"][docs], counts, segment.arrays["sizes"][docs]
+            )
         reads.note(sets.ends.size - 1, blocks)
         keys, owners = set_postings(sets)
         directory, sizes = directory_of([keys], keys.size), np.diff(sets.ends)
         for numbers, held in self._unsorted():
-            docs, queries, counts, _ = lookup.count_shared(held.items, keys, owners, directory, sizes, threshold)
+            docs, queries, counts, _ = lookup.count_shared(
+                held.items, keys, owners, directory, sizes, threshold
+            )
             yield Shared(queries, numbers[docs], counts, held.sizes[docs])
 
     def _segments(self) -> list[Segment]:
@@ -240,7 +261,9 @@ class FolderView:
 
     def count(self) -> dict[str, int]:
         """Count documents, aliases, and where they are."""
-        aliases = self.tables.connection.execute("SELECT COUNT(*) FROM names WHERE is_alias").fetchone()[0]
+        aliases = self.tables.connection.execute(
+            "SELECT COUNT(*) FROM names WHERE is_alias"
+        ).fetchone()[0]
         expired_documents, expired_aliases = self.tables.count_expired(self.now)
         return {
             "documents": self.num_documents - expired_documents,
@@ -251,7 +274,9 @@ class FolderView:
 
     def has_tag(self, tag: str) -> bool:
         """Whether a change with this tag was made."""
-        found = self.tables.connection.execute("SELECT 1 FROM tags WHERE tag = ?", (tag,)).fetchone()
+        found = self.tables.connection.execute(
+            "SELECT 1 FROM tags WHERE tag = ?", (tag,)
+        ).fetchone()
         return found is not None
 
 
@@ -270,7 +295,9 @@ class FolderChange(FolderView):
         self.unflushed_bytes = 0
         self._to_sweep = _SWEPT_AT_ONCE
 
-    def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
+    def put(
+        self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None
+    ) -> None:
         """Store documents; their sketches wait for the end of the change, or become a segment if there are many."""
         if not documents:
             return
@@ -304,7 +331,9 @@ class FolderChange(FolderView):
             self._write_segment()
         sketches = self._waiting.view(self._files.layout.config)
         if sketches is not None:
-            rows = ((number, to_bytes(sketches, at)) for at, number in enumerate(self._waiting_numbers))
+            rows = (
+                (number, to_bytes(sketches, at)) for at, number in enumerate(self._waiting_numbers)
+            )
             self.tables.add_unflushed(rows)
             self.unflushed_docs = len(self._waiting_numbers)
             self.unflushed_bytes = self._waiting_bytes
@@ -324,7 +353,9 @@ class FolderChange(FolderView):
             return
         path = self._maker.new_segment()
         self.new_segments.append(path)
-        digest = self._maker.write_segment(path, np.array(self._waiting_numbers, np.int64), sketches)
+        digest = self._maker.write_segment(
+            path, np.array(self._waiting_numbers, np.int64), sketches
+        )
         self.tables.add_segment(path.name, len(self._waiting_numbers), digest)
         self._waiting = GrowingSketches()
         self._waiting_numbers = []
@@ -355,7 +386,9 @@ class FolderChange(FolderView):
             yield np.array(self._waiting_numbers, np.int64), own
 
     def _segments(self) -> list[Segment]:
-        return super()._segments() + [Segment(path, self._files.layout) for path in self.new_segments]
+        return super()._segments() + [
+            Segment(path, self._files.layout) for path in self.new_segments
+        ]
 
     def _sweep(self) -> bool:
         """Remove some of the expired documents, so that they go by themselves; return whether more may be left."""
@@ -373,7 +406,9 @@ class FolderChange(FolderView):
 
     def _remove_expired(self, numbers: Iterable[int]) -> None:
         held = self.tables.fetch(numbers, -math.inf).values()
-        self.num_documents -= self.tables.remove(document for document in held if document.is_expired(self.now))
+        self.num_documents -= self.tables.remove(
+            document for document in held if document.is_expired(self.now)
+        )
 
     def remove(self, documents: Iterable[Document]) -> None:
         """Remove documents and their aliases; their sketches go when segments are merged."""
@@ -406,8 +441,12 @@ def _exists(documents: Sequence[Document], tables: Tables) -> DataError:
     """Return the error for an id that already exists, or is in the batch twice."""
     ids = [document.doc_id for document in documents]
     numbers = {document.number for document in documents}
-    taken = {doc_id for doc_id, (number, _) in tables.numbers_of(ids).items() if number not in numbers}
+    taken = {
+        doc_id for doc_id, (number, _) in tables.numbers_of(ids).items() if number not in numbers
+    }
     if first := next((doc_id for doc_id in ids if doc_id in taken), None):
         return already_exists(first)
     twice, _ = Counter(ids).most_common(1)[0]
-    return DataError(f"the id {twice!r} occurs twice in the batch", hint="give every document a unique id")
+    return DataError(
+        f"the id {twice!r} occurs twice in the batch", hint="give every document a unique id"
+    )

@@ -17,11 +17,13 @@ class Forkable(Protocol):
         """Give up what belongs to the parent process; yield the connections, which only the parent may close."""
 
 
-# Held by our own threads while they are in SQLite, and by a fork: a lock of SQLite that another thread holds during a
-# fork stays locked in the child for ever, also for files that the child opens itself.
+# Held by our own threads while they are in SQLite, and by a fork: a lock of SQLite that another
+# thread holds during a fork stays locked in the child for ever, also for files that the child opens
+# itself.
 OUTSIDE_SQLITE: Final = threading.Lock()
 _OPEN: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
-# Connections of a parent process: closing them here could wait for ever for a lock that one of its threads held.
+# Connections of a parent process: closing them here could wait for ever for a lock that one of its
+# threads held.
 _INHERITED: Final[list[sqlite3.Connection]] = []
 
 
@@ -37,4 +39,8 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=OUTSIDE_SQLITE.acquire, after_in_parent=OUTSIDE_SQLITE.release, after_in_child=_in_child)
+    os.register_at_fork(
+        before=OUTSIDE_SQLITE.acquire,
+        after_in_parent=OUTSIDE_SQLITE.release,
+        after_in_child=_in_child,
+    )

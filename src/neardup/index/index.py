@@ -23,7 +23,14 @@ from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
 from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
 from neardup.index.repair import Repair
-from neardup.index.result_types import EXPORTED, Inserted, InsertNewResult, InsertResult, PutResult, match_of
+from neardup.index.result_types import (
+    EXPORTED,
+    Inserted,
+    InsertNewResult,
+    InsertResult,
+    PutResult,
+    match_of,
+)
 from neardup.index.search import QueryOptions, search
 from neardup.index.settings import (
     check_alike,
@@ -45,8 +52,8 @@ _TIMEOUT_SECONDS: Final = 10.0
 class Index(ReadableIndex):
     """Documents on disk that can be searched for similar ones; settings are those of neardup.Config.
 
-    Many processes and threads can read while one process writes. Once `insert` has returned, the document survives a
-    crash. Calls release the GIL while they compute, read or write.
+    Many processes and threads can read while one process writes. Once `insert` has returned, the
+    document survives a crash. Calls release the GIL while they compute, read or write.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -71,16 +78,21 @@ class Index(ReadableIndex):
 
         Args:
             path: the folder, which must not exist.
-            store: what to store of each document: "shingles", "text" (also the text), or "signature" (smallest, but
-                similarities are estimates).
-            containment: also store postings of every shingle, so that `query` can search by containment.
-            durability: "full": every insert survives a power cut; "fast": a power cut may lose the last inserts.
+            store: what to store of each document: "shingles", "text" (also the text), or
+                "signature" (smallest, but similarities are estimates).
+            containment: also store postings of every shingle, so that `query` can search by
+                containment.
+            durability: "full": every insert survives a power cut; "fast": a power cut may lose the
+                last inserts.
             config: settings to start from.
             settings: fields of Config that define similarity and how files are read.
         """
         check_durability(durability, 0)
         check_path(path)
-        chosen, folder = new_settings(Config.of(config, **settings), store, containment=containment), Path(path)
+        chosen, folder = (
+            new_settings(Config.of(config, **settings), store, containment=containment),
+            Path(path),
+        )
         if os.path.lexists(folder):
             raise ConfigError(
                 f"{folder} already exists",
@@ -118,7 +130,9 @@ class Index(ReadableIndex):
             upgrade(folder, timeout)
         stored = stored_settings(folder, sqlite.read_meta(folder))
         check_same(stored, settings)
-        store = FolderStore(folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout)
+        store = FolderStore(
+            folder, stored.layout, read_only=read_only, durability=durability, timeout=timeout
+        )
         return cls(store, stored, folder)
 
     def close(self) -> None:
@@ -158,28 +172,39 @@ class Index(ReadableIndex):
         """Store the documents of a source, all or none; return their number and the rejected rows.
 
         Args:
-            source: any source of neardup.deduplicate with ids; files; or the folder of a finished run.
+            source: any source of neardup.deduplicate with ids; files; or the folder of a finished
+                run.
             ids: one id per document.
-            payload: the column or key with the payload of each document, as objects or JSON; or, except for files, one
-                payload per document. By default the column `payload`, if there is one; "" stores none.
-            expires: the same for the time when each document disappears: datetimes, or seconds since 1970.
+            payload: the column or key with the payload of each document, as objects or JSON; or,
+                except for files, one payload per document. By default the column `payload`, if
+                there is one; "" stores none.
+            expires: the same for the time when each document disappears: datetimes, or seconds
+                since 1970.
             progress: called with the events of neardup.events.
             config: settings for reading files, such as their columns.
-            tag: a name for this change; if a change with this name was already made, nothing is done.
+            tag: a name for this change; if a change with this name was already made, nothing is
+                done.
         """
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
         return bulk.insert_many(self._store, read, chosen, progress, tag)
 
     def insert_new(
-        self, doc_id: str, text: Any, *, on_duplicate: str = "skip", payload: Any = None, expires: Any = None
+        self,
+        doc_id: str,
+        text: Any,
+        *,
+        on_duplicate: str = "skip",
+        payload: Any = None,
+        expires: Any = None,
     ) -> Inserted:
         """Store a document unless a similar one exists; the check and the insert are one atomic step.
 
         Args:
             doc_id: its id.
             text: as for `insert`.
-            on_duplicate: what to do if the index has a similar document: "skip" stores nothing, "replace" removes it
-                and stores the new one, "link" makes the id an alias of it, "insert" stores the new one as well.
+            on_duplicate: what to do if the index has a similar document: "skip" stores nothing,
+                "replace" removes it and stores the new one, "link" makes the id an alias of it,
+                "insert" stores the new one as well.
             payload: as for `insert`.
             expires: as for `insert`.
         """
@@ -189,7 +214,9 @@ class Index(ReadableIndex):
         def make(change: Change) -> Inserted:
             if change.numbers_of([document.doc_id]):
                 raise already_exists(document.doc_id)
-            best = search(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[0]
+            best = search(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[
+                0
+            ]
             if best:
                 settle(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
@@ -222,7 +249,8 @@ class Index(ReadableIndex):
     def put(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> str:
         """Insert a document, or replace the one that has its id; return "inserted" or "replaced".
 
-        An alias of another document becomes a document of its own. The aliases of a replaced document are removed.
+        An alias of another document becomes a document of its own. The aliases of a replaced
+        document are removed.
         """
         document = self._document(doc_id, payload, expires)
         sketches = self._sketch(text)
@@ -257,17 +285,23 @@ class Index(ReadableIndex):
 
         Args:
             ids: one id or alias, or several.
-            where: conditions on the payload, as for `query`, instead of ids; documents inserted meanwhile stay.
+            where: conditions on the payload, as for `query`, instead of ids; documents inserted
+                meanwhile stay.
         """
         if where is None:
-            wanted = wanted_ids(ids, "remove('a'), remove(['a', 'b']) or remove(where={'lang': 'de'})")
+            wanted = wanted_ids(
+                ids, "remove('a'), remove(['a', 'b']) or remove(where={'lang': 'de'})"
+            )
             return self._store.change(lambda change: bulk.remove(change, wanted))
         if ids is not None:
-            raise ConfigError("`remove` takes `ids` or `where`, not both", hint="leave one of them out")
+            raise ConfigError(
+                "`remove` takes `ids` or `where`, not both", hint="leave one of them out"
+            )
         is_requested = filter_of(where, None)
         if is_requested is None:
             raise ConfigError(
-                "`where` has no condition, so it would remove every document", hint="where={'lang': 'de'}"
+                "`where` has no condition, so it would remove every document",
+                hint="where={'lang': 'de'}",
             )
         return bulk.remove_matching(self._store, is_requested)
 
@@ -291,7 +325,13 @@ class Index(ReadableIndex):
         found = self._store.damage()
         damage = {"damage": found} if found else {}
         num_bytes = bytes_below(self.path)
-        return {"path": str(self.path), **counts, "bytes": num_bytes, **damage, **self._settings.as_dict()}
+        return {
+            "path": str(self.path),
+            **counts,
+            "bytes": num_bytes,
+            **damage,
+            **self._settings.as_dict(),
+        }
 
     def check(self) -> list[str]:
         """Read the whole index; return a description of every damage, or an empty list if it is intact."""
@@ -304,9 +344,12 @@ class Index(ReadableIndex):
     def repair(self) -> Repair:
         """Give up segments that are missing or damaged, so that the rest can be used again.
 
-        Documents whose text is stored (store="text") are stored again; the ids of the others are in `lost`.
+        Documents whose text is stored (store="text") are stored again; the ids of the others are in
+        `lost`.
         """
-        repair: Repair = self._store.repair(self._sketch_texts if self._settings.store == "text" else None)
+        repair: Repair = self._store.repair(
+            self._sketch_texts if self._settings.store == "text" else None
+        )
         return repair
 
     def _sketch_texts(self, texts: Sequence[str]) -> Sketches:
@@ -315,8 +358,8 @@ class Index(ReadableIndex):
     def snapshot(self, path: str | os.PathLike[str], *, copy: bool = False) -> None:
         """Copy the index to a new folder, completely or not at all, even while it is in use.
 
-        Segments never change, so on the same disk the copy shares them by hard links, which takes no space; damage to a
-        shared file damages both. With copy=True the files are copied.
+        Segments never change, so on the same disk the copy shares them by hard links, which takes
+        no space; damage to a shared file damages both. With copy=True the files are copied.
         """
         check_path(path)
         self._store.snapshot(Path(path), copy=copy)
@@ -332,17 +375,23 @@ class Index(ReadableIndex):
     def pairs(self, other: Index) -> pa.Table:
         """Return the similar documents of two indexes: doc_a of this one, doc_b of the other, and similarity."""
         self._check_alike(other)
-        return other._store.read(lambda theirs: self._store.read(lambda own: bulk.pairs(own, theirs, other._settings)))
+        return other._store.read(
+            lambda theirs: self._store.read(lambda own: bulk.pairs(own, theirs, other._settings))
+        )
 
     def merge(self, other: Index) -> int:
         """Insert all documents of another index, all or none; return their number."""
         self._check_alike(other)
         return self._store.change(
-            lambda change: other._store.read(lambda theirs: bulk.merge(change, theirs, self._settings))
+            lambda change: other._store.read(
+                lambda theirs: bulk.merge(change, theirs, self._settings)
+            )
         )
 
     def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:
-        return Document(0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload))
+        return Document(
+            0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload)
+        )
 
     def _put(self, change: Change, document: Document, sketches: Sketches, text: Any) -> None:
         texts = [text] if self._settings.store == "text" else None

@@ -35,7 +35,11 @@ def check_path(path: str | os.PathLike[str]) -> None:
 
 def check_folder(folder: Path) -> None:
     """Raise unless a path is the folder of an index, without symbolic links."""
-    for path, kind in ((folder, stat.S_ISDIR), (folder / FILE, stat.S_ISREG), (folder / SEGMENTS, stat.S_ISDIR)):
+    for path, kind in (
+        (folder, stat.S_ISDIR),
+        (folder / FILE, stat.S_ISREG),
+        (folder / SEGMENTS, stat.S_ISDIR),
+    ):
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError as error:
@@ -46,7 +50,10 @@ def check_folder(folder: Path) -> None:
                 hint="check the path, and the permissions of the folder",
             ) from error
         if stat.S_ISLNK(mode):
-            raise DataError(f"{path} is a symbolic link, which an index does not follow", hint="name the real folder")
+            raise DataError(
+                f"{path} is a symbolic link, which an index does not follow",
+                hint="name the real folder",
+            )
         if not kind(mode):
             expected = "a folder" if kind is stat.S_ISDIR else "a regular file"
             raise DataError(

@@ -54,12 +54,16 @@ def one_content(value: Any, config: Config) -> pa.Array:
         try:
             return pa.array([value], pa.large_string())
         except UnicodeEncodeError as error:
-            raise DataError(f"the text is not valid Unicode: lone surrogate at character {error.start}") from error
+            raise DataError(
+                f"the text is not valid Unicode: lone surrogate at character {error.start}"
+            ) from error
     if is_plain:
         raise DataError(f"a document must be a text, got {type(value).__name__}", hint="pass a str")
     alone = Config.of(config, strict=False, text_column=None, id_column=None, vector_column=None)
     values: Any = np.asarray(value)[None] if config.measure in VECTOR_MEASURES else [value]
-    read = in_memory.read(values if config.items_column is None else in_memory.ItemSets(values), alone)
+    read = in_memory.read(
+        values if config.items_column is None else in_memory.ItemSets(values), alone
+    )
     for rejected in read.rejected.slice(0, 1).to_pylist():
         raise DataError(f"the document cannot be used: {rejected['reason']}")
     contents = one_array(read.documents.column("text"))
@@ -105,7 +109,9 @@ def _batches(
     if paths is None:
         return _held_batches(source, ids, config, facts, named=named)
     if ids is not None:
-        raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+        raise ConfigError(
+            "`ids` must be left out for files", hint="id_column= names the column with the ids"
+        )
     facts.check_files()
     if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
         kept, columns = _kept_of(Path(paths[0]), config)
@@ -122,14 +128,20 @@ def _kept_of(run: Path, config: Config) -> tuple[pa.Table, Config]:
         )
     table = finished_run.load_table(run, finished_run.KEPT)
     if table is None:
-        raise DataError(f"the run {run} has no kept documents", hint="run it again without --dry-run")
+        raise DataError(
+            f"the run {run} has no kept documents", hint="run it again without --dry-run"
+        )
     text_column = read_report(run).settings().text_column
     return table, Config.of(config, id_column="doc_id", text_column=text_column)
 
 
 def _check_dimension(read: in_memory.InMemorySource, config: Config) -> None:
     found = in_memory.with_dimension(read, Config.of(config, dimension=None))
-    if config.measure in VECTOR_MEASURES and read.documents.num_rows and found.dimension != config.dimension:
+    if (
+        config.measure in VECTOR_MEASURES
+        and read.documents.num_rows
+        and found.dimension != config.dimension
+    ):
         raise DataError(
             f"the vectors have {found.dimension} dimensions, but those of the index have {config.dimension}",
             hint="create an index of this dimension",
@@ -141,7 +153,12 @@ def _held_batches(
 ) -> Iterator[Batch]:
     source, keyed = _without_keys(source, config, facts)
     read = in_memory.read(source, config, ids=ids)
-    has_ids = ids is not None or "id" in read.columns or isinstance(source, Mapping) or read.ids.type != pa.int64()
+    has_ids = (
+        ids is not None
+        or "id" in read.columns
+        or isinstance(source, Mapping)
+        or read.ids.type != pa.int64()
+    )
     if named and not has_ids:
         raise DataError(
             "the documents have no ids, but an index needs them",
@@ -185,7 +202,9 @@ def _check_strict(rejected: Sequence[tuple[str, str]], config: Config) -> None:
         )
 
 
-def _without_keys(source: Any, config: Config, facts: FactSource) -> tuple[Any, dict[str, list[Any]]]:
+def _without_keys(
+    source: Any, config: Config, facts: FactSource
+) -> tuple[Any, dict[str, list[Any]]]:
     """Return dicts without the keys of facts, and the values of these keys: they may have any types."""
     is_rows = isinstance(source, (Sequence, Iterator)) and not isinstance(source, (str, bytes))
     if not is_rows or not facts.columns or hasattr(source, "__arrow_c_stream__"):
@@ -195,7 +214,9 @@ def _without_keys(source: Any, config: Config, facts: FactSource) -> tuple[Any, 
         return rows, {}
     names = set(facts.columns.values())
     keyed = {name: values_at(rows, name) for name in names}
-    keyed = {name: values for name, values in keyed.items() if any(value is not None for value in values)}
+    keyed = {
+        name: values for name, values in keyed.items() if any(value is not None for value in values)
+    }
     if not keyed:
         return rows, {}
     return [_without(row, keyed) if isinstance(row, Mapping) else row for row in rows], keyed
@@ -209,7 +230,11 @@ def _columns_in(read: in_memory.InMemorySource, facts: FactSource) -> list[str]:
     """The columns of facts that a table has."""
     if not read.columns:  # the source is a single column, and `original` was made for it
         return []
-    return [name for name in facts.columns.values() if outer_column(read.original.schema, name) is not None]
+    return [
+        name
+        for name in facts.columns.values()
+        if outer_column(read.original.schema, name) is not None
+    ]
 
 
 def _values_of(
@@ -239,7 +264,12 @@ def _file_batches(paths: list[str], config: Config, facts: FactSource) -> Iterat
             first = 0 if is_whole else rows_before[numbers[0]]
             for _, found in rows:
                 found_columns |= found.found
-                yield _batch(found, _Names([files[at].name for at in numbers], first, is_whole), config, facts)
+                yield _batch(
+                    found,
+                    _Names([files[at].name for at in numbers], first, is_whole),
+                    config,
+                    facts,
+                )
                 first += found.num_rows
             rows_before[numbers[0]] = first
     facts.check_found(found_columns)

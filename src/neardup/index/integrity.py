@@ -91,12 +91,16 @@ def _check_unflushed(tables: Tables, layout: Layout, compared: list[I64]) -> Ite
     yield from ()
 
 
-def _check_segments(tables: Tables, folder: Path, layout: Layout, compared: list[I64]) -> Iterator[str]:
+def _check_segments(
+    tables: Tables, folder: Path, layout: Layout, compared: list[I64]
+) -> Iterator[str]:
     for stored in tables.segments():
         yield from _damage_from(partial(_check_segment, folder, stored, layout, compared))
 
 
-def _check_segment(folder: Path, stored: StoredSegment, layout: Layout, compared: list[I64]) -> Iterator[str]:
+def _check_segment(
+    folder: Path, stored: StoredSegment, layout: Layout, compared: list[I64]
+) -> Iterator[str]:
     path = folder / stored.name
     try:
         segment = Segment(path, layout, digest=stored.digest, is_scanned=True)
@@ -116,6 +120,9 @@ def _check_complete(tables: Tables, compared: list[I64]) -> Iterator[str]:
     held = np.concatenate([np.empty(0, np.int64), *compared])
     if np.unique(held).size != held.size:
         yield "a document is in two segments"
-    numbers = np.fromiter((number for (number,) in tables.connection.execute("SELECT number FROM documents")), np.int64)
+    numbers = np.fromiter(
+        (number for (number,) in tables.connection.execute("SELECT number FROM documents")),
+        np.int64,
+    )
     if missing := int((~np.isin(numbers, held)).sum()):
         yield f"{missing:,} documents without stored shingles, signature or vector"

@@ -1,7 +1,7 @@
 """Compaction: merge the live documents of several segments into one segment, piece by piece.
 
-A piece of documents or postings is bounded in bytes, so an index can be much larger than memory, whatever the size of
-its documents.
+A piece of documents or postings is bounded in bytes, so an index can be much larger than memory,
+whatever the size of its documents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Bools = npt.NDArray[np.bool_]
 _POSTINGS_AT_ONCE: Final = 1 << 20
 # Entries of a directory written at once (8 MB).
 _ENTRIES_AT_ONCE: Final = 1 << 20
-# A merged segment is synced as it grows: syncing all of it at the end would keep the log of commits waiting.
+# A merged segment is synced as it grows: syncing all of it at the end would keep the log of commits
+# waiting.
 _SYNC_BYTES: Final = 16 << 20
 
 
@@ -51,7 +52,8 @@ def merge_segments(
 ) -> Merged:
     """Merge the live documents of one or more segments into one segment; write nothing if there are none.
 
-    is_live: for every segment, which of its documents are live. between: called between two pieces; may raise to stop.
+    is_live: for every segment, which of its documents are live. between: called between two pieces;
+    may raise to stop.
     """
     num_docs = int(sum(live.sum() for live in is_live))
     if not num_docs:
@@ -213,17 +215,24 @@ def _sorted_postings(
         if (stops > starts).any():
             yield _sorted_range(segments, renumbered, names, ranges)
         else:
-            ranges = [(int(at), _stop_of(held, int(at), next_key)) for held, at in zip(keys, starts, strict=True)]
+            ranges = [
+                (int(at), _stop_of(held, int(at), next_key))
+                for held, at in zip(keys, starts, strict=True)
+            ]
             stops = np.array([stop for _, stop in ranges], np.int64)
             yield from _postings_of_one_key(segments, renumbered, names, ranges)
         starts = stops
 
 
-def _ranges_below(keys: Sequence[Any], starts: I64, sizes: I64) -> tuple[list[tuple[int, int]], Any]:
+def _ranges_below(
+    keys: Sequence[Any], starts: I64, sizes: I64
+) -> tuple[list[tuple[int, int]], Any]:
     """Return for every segment the range of its next postings below a common key, and this key; None: to the end."""
     left = sizes - starts
     windows = starts + np.minimum(left, 1 + left * _POSTINGS_AT_ONCE // left.sum())
-    lasts = [held[stop - 1] for held, stop, size in zip(keys, windows, sizes, strict=True) if stop < size]
+    lasts = [
+        held[stop - 1] for held, stop, size in zip(keys, windows, sizes, strict=True) if stop < size
+    ]
     if not lasts:
         return list(zip(starts.tolist(), windows.tolist(), strict=True)), None
     bound = min(lasts)
@@ -239,7 +248,10 @@ def _stop_of(keys: Any, start: int, key: Any) -> int:
 
 
 def _postings_of_one_key(
-    segments: Sequence[Segment], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
+    segments: Sequence[Segment],
+    renumbered: Sequence[I64],
+    names: Postings,
+    ranges: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[Any, Any]]:
     """Iterate over the postings of a key, segment by segment; there may be more of them than fit in memory."""
     for segment, places, (start, stop) in zip(segments, renumbered, ranges, strict=True):
@@ -249,7 +261,10 @@ def _postings_of_one_key(
 
 
 def _sorted_range(
-    segments: Sequence[Segment], renumbered: Sequence[I64], names: Postings, ranges: Sequence[tuple[int, int]]
+    segments: Sequence[Segment],
+    renumbered: Sequence[I64],
+    names: Postings,
+    ranges: Sequence[tuple[int, int]],
 ) -> tuple[Any, Any]:
     parts = [
         _live_postings(segment, places, names, slice(start, stop))

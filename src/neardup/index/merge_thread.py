@@ -1,8 +1,9 @@
 """Flushing and merging beside the changes, by a thread of the writing process.
 
-Unflushed documents become segments, and segments are merged. The thread reads one commit through a connection of its
-own, and writes and syncs a new segment, all without a lock. Then one short commit names the new segment instead of what
-it was made of. Old files are deleted once that commit is synced.
+Unflushed documents become segments, and segments are merged. The thread reads one commit through a
+connection of its own, and writes and syncs a new segment, all without a lock. Then one short commit
+names the new segment instead of what it was made of. Old files are deleted once that commit is
+synced.
 """
 
 from __future__ import annotations
@@ -28,22 +29,31 @@ from neardup.index.forking import OUTSIDE_SQLITE
 from neardup.index.index_folder import SEGMENTS
 from neardup.index.merge import Merged, merge_segments
 from neardup.index.segment import Segment
-from neardup.index.segment_list import are_stored, oldest_unflushed, remove_expired, replace_segments
+from neardup.index.segment_list import (
+    are_stored,
+    oldest_unflushed,
+    remove_expired,
+    replace_segments,
+)
 from neardup.index.sketches import Layout, Sketches, damaged, from_bytes
 from neardup.index.sqlite import StoredSegment, Tables
 from neardup.index.sqlite_errors import explained
 from neardup.measures.base import I64
 
-# Segments of one tier are merged when there are this many; each tier is this many times larger than the one before.
+# Segments of one tier are merged when there are this many; each tier is this many times larger than
+# the one before.
 TIER: Final = 8
-# The most documents of an automatic merge, and the most bytes of their files; larger segments are left to `compact`.
+# The most documents of an automatic merge, and the most bytes of their files; larger segments are
+# left to `compact`.
 MOST_JOINED: Final = folder_view.SEGMENT_DOCS
 MOST_JOINED_BYTES: Final = 512 << 20
-# A flush takes at most this many times the documents and bytes that cause it, so that its commit stays short.
+# A flush takes at most this many times the documents and bytes that cause it, so that its commit
+# stays short.
 _FLUSHED_AT_ONCE: Final = 4
 # After a full disk, the next attempt waits this many times as long as the failed one took.
 RETRY_RATIO: Final = 10
-# Pages of the log that are copied into the SQLite file together, as SQLite itself would; and how many a commit writes,
+# Pages of the log that are copied into the SQLite file together, as SQLite itself would; and how
+# many a commit writes,
 # about: some of its own, and one for every few documents.
 LOG_PAGES: Final = 1_000
 _PAGES_OF_COMMIT: Final = 8
@@ -104,7 +114,12 @@ class Merging:
             self._unflushed_docs += change.unflushed_docs
             self._unflushed_bytes += change.unflushed_bytes
             self._log_pages += _PAGES_OF_COMMIT + change.num_added // _DOCS_OF_PAGE
-            is_due = self._may_be_due or bool(change.new_segments) or self._must_flush() or self._log_pages >= LOG_PAGES
+            is_due = (
+                self._may_be_due
+                or bool(change.new_segments)
+                or self._must_flush()
+                or self._log_pages >= LOG_PAGES
+            )
             if is_due and time.monotonic() >= self._not_before:
                 self._is_due = True
             if self._is_due and self._thread is None and os.getpid() == self._process:
@@ -167,7 +182,8 @@ class Merging:
                 self._work_noting_failure()
         finally:
             with self._guard:
-                # After an exception that is no error, this is still our thread; nobody should wait for it again.
+                # After an exception that is no error, this is still our thread; nobody should wait
+                # for it again.
                 if self._thread is threading.current_thread():
                     self._thread = None
 
@@ -234,14 +250,17 @@ class Merging:
 
     def _count_unflushed(self) -> None:
         with self._reading() as tables:
-            row = tables.connection.execute("SELECT COUNT(*), SUM(LENGTH(sketch)) FROM fresh").fetchone()
+            row = tables.connection.execute(
+                "SELECT COUNT(*), SUM(LENGTH(sketch)) FROM fresh"
+            ).fetchone()
         with self._guard:
             self._unflushed_docs = row[0]
             self._unflushed_bytes = row[1] or 0
 
     def _must_flush(self) -> bool:
         is_many = (
-            self._unflushed_docs >= folder_view.UNFLUSHED_DOCS or self._unflushed_bytes >= folder_view.UNFLUSHED_BYTES
+            self._unflushed_docs >= folder_view.UNFLUSHED_DOCS
+            or self._unflushed_bytes >= folder_view.UNFLUSHED_BYTES
         )
         return is_many and _UNFLUSHED not in self._refused
 
@@ -281,7 +300,9 @@ class Merging:
                     blobs = [unflushed.blobs[at] for at in live.tolist()]
                     sketches = from_bytes(numbers.tolist(), blobs, self._home.layout)
                     digest = self._home.write_segment(path, numbers, sketches)
-                replace = partial(replace_segments, unflushed.numbers, [], path.name, Merged(live.size, digest))
+                replace = partial(
+                    replace_segments, unflushed.numbers, [], path.name, Merged(live.size, digest)
+                )
                 self._home.wait_for_disk(self._home.commit_segments(replace))
         with self._guard:
             self._unflushed_docs -= len(unflushed.numbers)
@@ -290,8 +311,12 @@ class Merging:
 
     def _merge_if_due(self) -> bool:
         with self._reading() as tables:
-            segments = [segment for segment in tables.segments() if segment.name not in self._refused]
-        chosen = _too_many(segments, {segment.name: self._bytes_of(segment.name) for segment in segments})
+            segments = [
+                segment for segment in tables.segments() if segment.name not in self._refused
+            ]
+        chosen = _too_many(
+            segments, {segment.name: self._bytes_of(segment.name) for segment in segments}
+        )
         if chosen:
             self._merge(chosen)
         return bool(chosen)
@@ -309,7 +334,9 @@ class Merging:
                 is_live = [are_stored(segment.arrays["numbers"], tables) for segment in segments]
             merged = merge_segments(target, segments, is_live, layout, self._between)
             sync_folder(target.parent)
-            number = self._home.commit_segments(partial(replace_segments, [], names, target.name, merged))
+            number = self._home.commit_segments(
+                partial(replace_segments, [], names, target.name, merged)
+            )
             self._home.wait_for_disk(number)
         for name in names:
             self._path_of(name).unlink(missing_ok=True)

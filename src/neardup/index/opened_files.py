@@ -1,7 +1,7 @@
 """What a store has open of one index: read connections, segments, and the unflushed documents in memory.
 
-Another index may take the path of the folder while it is open. Nothing of the old one must then answer for the new
-one, so everything that was opened together is kept, and given up, together.
+Another index may take the path of the folder while it is open. Nothing of the old one must then
+answer for the new one, so everything that was opened together is kept, and given up, together.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ class OpenedFiles:
         self._folder = folder
         self.layout = layout
         self.disk_reads = DiskReads()
-        self._identity = _identity_of(folder, is_immutable=not is_writer and sqlite.is_immutable(folder))
+        self._identity = _identity_of(
+            folder, is_immutable=not is_writer and sqlite.is_immutable(folder)
+        )
         self._connections: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._is_closed = False
-        # The index and generation that the segments belong to; replaced as a whole, because threads share it.
+        # The index and generation that the segments belong to; replaced as a whole, because threads
+        # share it.
         self._segments: tuple[tuple[str, int], list[Segment]] = ("", -1), []
         self._unflushed = Unflushed("", -1)
 
@@ -82,7 +85,9 @@ class OpenedFiles:
         try:
             return self._connections.get_nowait()
         except queue.Empty:
-            return sqlite.connect(self._folder, writable=False, immutable=self._identity.is_immutable)
+            return sqlite.connect(
+                self._folder, writable=False, immutable=self._identity.is_immutable
+            )
 
     def segments_of(self, view: FolderView) -> list[Segment]:
         """Return the segments of a commit, each opened once."""
@@ -95,7 +100,9 @@ class OpenedFiles:
         for name, num_docs, digest in view.tables.segments():
             segment = held.get((name, digest)) or self._open_segment(name, digest)
             if segment.num_docs != num_docs:
-                raise damaged(f"the segment {name} has {segment.num_docs:,} documents instead of {num_docs:,}")
+                raise damaged(
+                    f"the segment {name} has {segment.num_docs:,} documents instead of {num_docs:,}"
+                )
             found.append(segment)
         self._segments = key, found
         return found
@@ -140,7 +147,8 @@ def _identity_of(folder: Path, *, is_immutable: bool) -> Identity:
         status = os.stat(folder / index_folder.FILE, follow_symlinks=False)  # noqa: PTH116 - half the time of Path.stat
     except FileNotFoundError as error:
         raise DataError(
-            f"the index {folder} no longer exists", hint="it was moved or deleted after it was opened; open it again"
+            f"the index {folder} no longer exists",
+            hint="it was moved or deleted after it was opened; open it again",
         ) from error
     if is_immutable:
         return Identity(status.st_dev, status.st_ino, True, status.st_mtime_ns, status.st_size)

@@ -1,7 +1,8 @@
 """Requesting pages of memory-mapped files before they are read, so that a query or batch waits for all of them at once.
 
-A page that is not in memory costs a wait for the disk, and by default the kernel reads its surroundings too (up to
-8 MB). An index larger than memory spends nearly all its time on both; docs/decisions/0031 has the figures.
+A page that is not in memory costs a wait for the disk, and by default the kernel reads its
+surroundings too (up to 8 MB). An index larger than memory spends nearly all its time on both;
+docs/decisions/0031 has the figures.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ except ImportError:  # pragma: no cover - Windows has no such module
 
 # Reading 16 KB takes as long as reading 4 KB, so pages that are this close are read together.
 _GAP_PAGES: Final = 4
-# Linux reads no more of one request than its window for reading ahead, 128 KB by default, and ignores the rest.
+# Linux reads no more of one request than its window for reading ahead, 128 KB by default, and
+# ignores the rest.
 _MOST_BYTES: Final = 128 << 10
-# After this many queries without a read from disk, pages are no longer requested ahead, which takes time too.
+# After this many queries without a read from disk, pages are no longer requested ahead, which takes
+# time too.
 _QUERIES_IN_MEMORY: Final = 64
 _THREAD: Final[Any] = getattr(resource, "RUSAGE_THREAD", None)
 
@@ -55,7 +58,11 @@ def page_ranges(starts: I64, stops: I64) -> Iterator[tuple[int, int]]:
     firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
     is_new = np.r_[True, firsts[1:] > lasts[:-1] + _GAP_PAGES]
     ends = lasts[np.r_[np.flatnonzero(is_new)[1:] - 1, lasts.size - 1]]
-    return zip((firsts[is_new] * mmap.PAGESIZE).tolist(), ((ends + 1) * mmap.PAGESIZE).tolist(), strict=True)
+    return zip(
+        (firsts[is_new] * mmap.PAGESIZE).tolist(),
+        ((ends + 1) * mmap.PAGESIZE).tolist(),
+        strict=True,
+    )
 
 
 def request_in_turn(files: Iterable[Iterator[None]]) -> None:
@@ -66,8 +73,8 @@ def request_in_turn(files: Iterable[Iterator[None]]) -> None:
 class DiskReads:
     """Notices whether queries wait for the disk; as long as some do, their pages are requested ahead.
 
-    What a thread reads from disk is counted by the kernel, whether it was requested or not. Threads may disagree for a
-    query or two; answers do not depend on it.
+    What a thread reads from disk is counted by the kernel, whether it was requested or not. Threads
+    may disagree for a query or two; answers do not depend on it.
     """
 
     def __init__(self) -> None:

@@ -28,7 +28,9 @@ def insert_lines(
     def insert(given: Answer) -> Answer:
         doc_id, text = given.get("id"), given.get("text")
         if not isinstance(doc_id, str):
-            raise DataError(f"the id must be a string, got {doc_id!r}", hint='write {"id": "a", "text": "..."}')
+            raise DataError(
+                f"the id must be a string, got {doc_id!r}", hint='write {"id": "a", "text": "..."}'
+            )
         rest = {"payload": given.get("payload"), "expires": given.get("expires")}
         if replace:
             return {"id": doc_id, "outcome": index.put(doc_id, text, **rest)}
@@ -47,7 +49,10 @@ def query_lines(index: Index, lines: Iterable[bytes], **asked: Any) -> Iterator[
 
     def query(given: Answer) -> Answer:
         chosen = asked | {name: given[name] for name in _ASKED[2:] if name in given}
-        return {"id": given.get("id"), "matches": [as_answer(match) for match in index.query(given["text"], **chosen)]}
+        return {
+            "id": given.get("id"),
+            "matches": [as_answer(match) for match in index.query(given["text"], **chosen)],
+        }
 
     return _answers(lines, query, _ASKED)
 
@@ -57,7 +62,9 @@ def as_answer(match: Match) -> Answer:
     return {name: value for name, value in dataclasses.asdict(match).items() if value is not None}
 
 
-def _answers(lines: Iterable[bytes], answer: Callable[[Answer], Answer], names: tuple[str, ...]) -> Iterator[Answer]:
+def _answers(
+    lines: Iterable[bytes], answer: Callable[[Answer], Answer], names: tuple[str, ...]
+) -> Iterator[Answer]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -75,7 +82,11 @@ def _object(line: bytes, names: tuple[str, ...]) -> Answer:
     except (ValueError, RecursionError) as error:
         raise DataError(f"the line is not valid JSON: {error}") from error
     if not isinstance(given, dict) or "text" not in given:
-        raise DataError("the line is not a JSON object with a text", hint='write {"id": "a", "text": "..."}')
+        raise DataError(
+            "the line is not a JSON object with a text", hint='write {"id": "a", "text": "..."}'
+        )
     if unknown := sorted(set(given) - set(names)):
-        raise DataError(f"the line has the unknown key {unknown[0]!r}", hint=f"the keys are {', '.join(names)}")
+        raise DataError(
+            f"the line has the unknown key {unknown[0]!r}", hint=f"the keys are {', '.join(names)}"
+        )
     return given

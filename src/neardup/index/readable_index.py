@@ -46,10 +46,12 @@ class ReadableIndex:
             text: as for `insert`.
             k: the maximum number of matches; None lists all.
             threshold: the minimum similarity; by default that of the index, and never below it.
-            where: conditions on the payload: {"lang": "de", "day": {"gte": "2026-01-01"}, "site": ["a", "b"]}.
+            where: conditions on the payload: {"lang": "de", "day": {"gte": "2026-01-01"}, "site":
+                ["a", "b"]}.
             since: only documents inserted after this time.
-            containment: find documents that contain at least this share of the text, or of which the text contains
-                this share, instead of similar ones; the index must have been created with containment=True.
+            containment: find documents that contain at least this share of the text, or of which
+                the text contains this share, instead of similar ones; the index must have been
+                created with containment=True.
         """
         asked = self._options(k, threshold, where, since, containment)
         return list(self._matches(text, asked))
@@ -79,9 +81,9 @@ class ReadableIndex:
     ) -> pa.Table:
         """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
-        With `containment` also containment_query and containment_doc. The other arguments are those of `query` and
-        `insert_many`. `on_rejected` is called with the place and the reason of every rejected row, after the queries;
-        without it, rejected rows are a Python warning.
+        With `containment` also containment_query and containment_doc. The other arguments are those
+        of `query` and `insert_many`. `on_rejected` is called with the place and the reason of every
+        rejected row, after the queries; without it, rejected rows are a Python warning.
         """
         asked = self._options(k, threshold, where, since, containment)
         read, chosen = self._read(source, ids, config, named=False)
@@ -96,12 +98,17 @@ class ReadableIndex:
 
     def best_matches(self, contents: pa.Array, *, threshold: float) -> bulk.BestMatches:
         """Return the most similar document for each of `contents` that has one, as a run needs it."""
-        return self._store.read(lambda view: bulk.best_matches(view, contents, threshold, self._settings))
+        return self._store.read(
+            lambda view: bulk.best_matches(view, contents, threshold, self._settings)
+        )
 
     def check_answers(self, config: Config) -> None:
         """Raise if the index cannot be used by a run with these settings."""
         if self._is_estimate:
-            raise ConfigError(f"the index {self.path} stores signatures only", hint="create it with store='shingles'")
+            raise ConfigError(
+                f"the index {self.path} stores signatures only",
+                hint="create it with store='shingles'",
+            )
         mine, theirs = (
             f"{settings.measure} {measure_of(settings).signature_format(settings)}"
             for settings in (self.config, config)
@@ -138,7 +145,9 @@ class ReadableIndex:
 
     def ids(self) -> Iterator[str]:
         """Iterate over the ids of all documents, in insertion order."""
-        return iter(self._store.read(lambda view: [document.doc_id for document in view.documents()]))
+        return iter(
+            self._store.read(lambda view: [document.doc_id for document in view.documents()])
+        )
 
     def known_ids(self, ids: Sequence[str]) -> list[str]:
         """Return those of `ids` that exist, as documents or aliases."""
@@ -169,7 +178,14 @@ class ReadableIndex:
         return sketches._replace(items=None) if self._is_estimate else sketches
 
     def _read(
-        self, source: Any, ids: Any, config: Config | None, *, named: bool, payload: Any = "", expires: Any = ""
+        self,
+        source: Any,
+        ids: Any,
+        config: Config | None,
+        *,
+        named: bool,
+        payload: Any = "",
+        expires: Any = "",
     ) -> tuple[Iterator[Batch], Settings]:
         chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
         facts = FactSource(payload, expires, chosen.config)
@@ -191,4 +207,6 @@ def wanted_ids(ids: Any, example: str) -> list[str]:
 
 def unknown(doc_id: str) -> DataError:
     """Return the error for an id that does not exist."""
-    return DataError(f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids")
+    return DataError(
+        f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids"
+    )

@@ -53,7 +53,9 @@ def find_lost(tables: Tables, segments: Path, layout: Layout) -> RepairPlan:
     dropped: list[tuple[Any, str]] = []
     dropped_unflushed: list[int] = []
     held: list[I64] = [np.empty(0, np.int64)]
-    for row in tables.connection.execute("SELECT name, documents, digest FROM runs ORDER BY place").fetchall():
+    for row in tables.connection.execute(
+        "SELECT name, documents, digest FROM runs ORDER BY place"
+    ).fetchall():
         try:
             held.append(_sound_numbers(row, segments, layout))
         except FileNotFoundError:
@@ -102,7 +104,9 @@ def apply_repair(
         lost += [document.doc_id for _, document in sorted(documents.items())]
         change.remove(documents.values())
     reasons = [reason for _, reason in plan.dropped]
-    reasons += [f"the sketch of document number {number} is damaged" for number in plan.dropped_unflushed]
+    reasons += [
+        f"the sketch of document number {number} is damaged" for number in plan.dropped_unflushed
+    ]
     return Repair(reasons, lost, restored)
 
 

@@ -13,16 +13,35 @@ from neardup.index.facts import read_payload
 from neardup.index.store import Document
 
 MATCHES: Final = pa.schema(
-    [("query_id", pa.string()), ("doc_id", pa.string()), ("similarity", pa.float64()), ("rank", pa.int64())]
+    [
+        ("query_id", pa.string()),
+        ("doc_id", pa.string()),
+        ("similarity", pa.float64()),
+        ("rank", pa.int64()),
+    ]
 )
-CONTAINED: Final = pa.schema([*MATCHES, ("containment_query", pa.float64()), ("containment_doc", pa.float64())])
+CONTAINED: Final = pa.schema(
+    [*MATCHES, ("containment_query", pa.float64()), ("containment_doc", pa.float64())]
+)
 NEW_ROWS: Final = pa.schema(
-    [("doc_id", pa.string()), ("is_new", pa.bool_()), ("match_id", pa.string()), ("similarity", pa.float64())]
+    [
+        ("doc_id", pa.string()),
+        ("is_new", pa.bool_()),
+        ("match_id", pa.string()),
+        ("similarity", pa.float64()),
+    ]
 )
-PAIRS: Final = pa.schema([("doc_a", pa.string()), ("doc_b", pa.string()), ("similarity", pa.float64())])
+PAIRS: Final = pa.schema(
+    [("doc_a", pa.string()), ("doc_b", pa.string()), ("similarity", pa.float64())]
+)
 EXPORTED: Final = pa.schema(
     [
-        *(("doc_id", pa.string()), ("inserted", pa.float64()), ("expires", pa.float64()), ("payload", pa.string())),
+        *(
+            ("doc_id", pa.string()),
+            ("inserted", pa.float64()),
+            ("expires", pa.float64()),
+            ("payload", pa.string()),
+        ),
         *(
             ("times_matched", pa.int64()),
             ("first_matched", pa.float64()),
@@ -42,8 +61,9 @@ REPLACED: Final = "replaced"
 class Match:
     """A document of the index that is similar to a query; `is_estimate`: the index stores signatures only.
 
-    For a query with `containment`, `containment_query` is the share of the query's shingles that the document contains,
-    `containment_doc` the share of the document's that the query contains, and `similarity` the larger of the two.
+    For a query with `containment`, `containment_query` is the share of the query's shingles that
+    the document contains, `containment_doc` the share of the document's that the query contains,
+    and `similarity` the larger of the two.
     """
 
     doc_id: str
@@ -68,8 +88,9 @@ class Inserted:
 class StoredDocument:
     """A document of the index.
 
-    times_matched, first_matched, last_matched: how often, and when, `insert_new` found it as a match.
-    Times are seconds since 1970; text: None unless the index stores texts; aliases: the other ids that it is known by.
+    times_matched, first_matched, last_matched: how often, and when, `insert_new` found it as a
+    match. Times are seconds since 1970; text: None unless the index stores texts; aliases: the
+    other ids that it is known by.
     """
 
     doc_id: str
@@ -95,7 +116,8 @@ class InsertResult:
 class InsertNewResult:
     """The result of `insert_new_many`.
 
-    rows: every document in turn: `doc_id`, `is_new`, and of a known one `match_id` and `similarity`;
+    rows: every document in turn: `doc_id`, `is_new`, and of a known one `match_id` and
+    `similarity`;
     rejected: the place and reason of every rejected row.
     """
 
@@ -129,10 +151,20 @@ class PutResult:
         return count
 
 
-def match_of(document: Document, similarity: float, *shares: float | None, is_estimate: bool) -> Match:
+def match_of(
+    document: Document, similarity: float, *shares: float | None, is_estimate: bool
+) -> Match:
     """Return a document as a match."""
     payload = read_payload(document)
-    return Match(document.doc_id, similarity, is_estimate, payload, document.inserted, document.expires, *shares)
+    return Match(
+        document.doc_id,
+        similarity,
+        is_estimate,
+        payload,
+        document.inserted,
+        document.expires,
+        *shares,
+    )
 
 
 def stored_of(document: Document, text: str | None, aliases: Iterable[str]) -> StoredDocument:

@@ -49,9 +49,13 @@ def check_query(
         raise ConfigError(f"`k` must be a whole number >= 1, or None for all, got {k!r}")
     k = None if k is None else min(k, _MOST_MATCHES)
     if containment is None:
-        return QueryOptions(k, _least_similarity(threshold, settings.config), filter_of(where, since))
+        return QueryOptions(
+            k, _least_similarity(threshold, settings.config), filter_of(where, since)
+        )
     if threshold is not None:
-        raise ConfigError("a query takes `threshold` or `containment`, not both", hint="leave one of them out")
+        raise ConfigError(
+            "a query takes `threshold` or `containment`, not both", hint="leave one of them out"
+        )
     if not settings.containment:
         raise ConfigError(
             f"the index {path} has no postings of shingles, which a query with `containment` needs",
@@ -86,14 +90,17 @@ class Hit(NamedTuple):
 class Lookup(Protocol):
     """Anything in which band keys can be looked up."""
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
+    def look_up(
+        self, asked: Sketches, threshold: float, min_agreement: int
+    ) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
 
 
 class Found(NamedTuple):
     """Found pairs: a query, the number of a document, and how similar they are; the best of each query first.
 
-    shares: the share of the query in the document, and of the document in the query, for containment.
+    shares: the share of the query in the document, and of the document in the query, for
+    containment.
     """
 
     queries: I64
@@ -102,7 +109,9 @@ class Found(NamedTuple):
     shares: F64 | None = None
 
 
-def search(view: View, queries: Sketches, options: QueryOptions, settings: Settings) -> list[list[Hit]]:
+def search(
+    view: View, queries: Sketches, options: QueryOptions, settings: Settings
+) -> list[list[Hit]]:
     """Return the best documents of every query."""
     found = (
         find_contained(view, queries, options.least)
@@ -116,7 +125,10 @@ def find_contained(view: View, queries: Sketches, least: float) -> Found:
     """Find every document that shares at least `least` of the smaller set, exactly."""
     if not isinstance(queries.items, Sets):
         raise TypeError("containment is defined for sets only")
-    parts = [Shared(*(np.empty(0, np.int64) for _ in range(4))), *view.count_shared(queries.items, least)]
+    parts = [
+        Shared(*(np.empty(0, np.int64) for _ in range(4))),
+        *view.count_shared(queries.items, least),
+    ]
     asked, numbers, counts, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
     shares = np.stack([counts / queries.sizes[asked], counts / sizes], axis=1)
     similarities = shares.max(axis=1, initial=0.0)
@@ -132,11 +144,17 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
         values = _similarities(asked, candidates, threshold, settings)
         is_found = values >= threshold
         parts.append(
-            Found(candidates.queries[is_found], candidates.numbers[candidates.places[is_found]], values[is_found])
+            Found(
+                candidates.queries[is_found],
+                candidates.numbers[candidates.places[is_found]],
+                values[is_found],
+            )
         )
     if len(parts) == 1:
         return parts[0]
-    queries, numbers, similarities = (np.concatenate([part[at] for part in parts]) for at in range(3))
+    queries, numbers, similarities = (
+        np.concatenate([part[at] for part in parts]) for at in range(3)
+    )
     order = np.lexsort((numbers, -similarities, queries))
     return Found(queries[order], numbers[order], similarities[order])
 
@@ -149,9 +167,14 @@ def _min_agreement(threshold: float, settings: Settings) -> int:
     return next(count for count in range(num_slots + 1) if count / num_slots >= threshold)
 
 
-def _similarities(asked: Sketches, candidates: Candidates, threshold: float, settings: Settings) -> F64:
+def _similarities(
+    asked: Sketches, candidates: Candidates, threshold: float, settings: Settings
+) -> F64:
     if asked.items is None or candidates.sketches.items is None:
-        left, right = asked.signatures[candidates.queries], candidates.sketches.signatures[candidates.places]
+        left, right = (
+            asked.signatures[candidates.queries],
+            candidates.sketches.signatures[candidates.places],
+        )
         return estimated_similarities(left, right, settings.layout)
     values = np.empty(candidates.queries.size)
     lookup.verify_pairs(
@@ -167,7 +190,11 @@ def _similarities(asked: Sketches, candidates: Candidates, threshold: float, set
 
 
 def rank(
-    view: View, found: Found, num_queries: int, k: int | None, is_requested: Callable[[Document], bool] | None
+    view: View,
+    found: Found,
+    num_queries: int,
+    k: int | None,
+    is_requested: Callable[[Document], bool] | None,
 ) -> list[list[Hit]]:
     """Return the k best documents of every query that still exist and pass its filters."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
@@ -176,7 +203,10 @@ def rank(
     numbers, similarities = found.numbers, found.similarities
     step = found.numbers.size if k is None else max(k, 1)
     while (waiting := np.flatnonzero(at < stops)).size:
-        spans = [(query, int(at[query]), int(min(at[query] + step, stops[query]))) for query in waiting.tolist()]
+        spans = [
+            (query, int(at[query]), int(min(at[query] + step, stops[query])))
+            for query in waiting.tolist()
+        ]
         wanted = np.unique(np.concatenate([numbers[first:stop] for _, first, stop in spans]))
         live = view.fetch(wanted.tolist())
         for query, first, stop in spans:

@@ -1,7 +1,7 @@
 """A segment: many documents in one immutable file, sorted by band key and memory-mapped.
 
-docs/index-format.md describes it byte by byte. Every header field is checked before it is used; digests of the
-sections are checked by `Segment.check`, and references when they are followed.
+docs/index-format.md describes it byte by byte. Every header field is checked before it is used;
+digests of the sections are checked by `Segment.check`, and references when they are followed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ import numpy as np
 from neardup.errors import DataError
 from neardup.index.disk_sync import sync_data
 from neardup.index.page_requests import expect_random_reads, request
-from neardup.index.sketches import FLAT, Layout, Sketches, check_items, damaged, item_arrays, item_columns, take_items
+from neardup.index.sketches import (
+    FLAT,
+    Layout,
+    Sketches,
+    check_items,
+    damaged,
+    item_arrays,
+    item_columns,
+    take_items,
+)
 from neardup.kernels import bitmaps, lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, U64
@@ -34,11 +43,20 @@ READABLE_VERSIONS: Final = (1, 2)
 HEADER_BYTES: Final = 4096
 DIGEST_BYTES: Final = 16
 # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-_OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-_OPEN_FOLDER: Final = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_DIRECTORY", 0)
+_OPEN: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
 )
-# About as many bitmaps fit into a page; of more documents than one in so many, all pages are requested.
+_OPEN_FOLDER: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_DIRECTORY", 0)
+)
+# About as many bitmaps fit into a page; of more documents than one in so many, all pages are
+# requested.
 _DOCS_A_PAGE: Final = 32
 _HEAD: Final = struct.Struct("<8sIIQQ16s")
 _SECTION: Final = struct.Struct("<16s8sQQQ16s")
@@ -85,7 +103,9 @@ def digest_of(data: Any = b"") -> Any:
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES)
 
 
-def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) -> dict[str, tuple[str, int, int]]:
+def shapes_of(
+    num_docs: int, num_items: int, num_postings: int, layout: Layout
+) -> dict[str, tuple[str, int, int]]:
     """Return type, rows and columns of every section of a segment, in their order."""
     signature = np.dtype(layout.signature_type).newbyteorder("<").str
     shapes = {
@@ -98,7 +118,9 @@ def shapes_of(num_docs: int, num_items: int, num_postings: int, layout: Layout) 
         shapes[name] = kind, rows, width or 1
     if layout.has_bitmaps:
         shapes["bitmaps"] = "<u8", bitmaps.first_word(num_items, num_docs), 1
-    for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[: 1 + layout.has_set_postings]:
+    for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[
+        : 1 + layout.has_set_postings
+    ]:
         shapes[names.keys], shapes[names.docs] = ("<u8", count, 1), ("<u4", count, 1)
         shapes[names.directory] = "<i8", (1 << directory_bits(count)) + 1, 1
     return shapes
@@ -166,7 +188,9 @@ class SegmentWriter:
         ]
         if any(entry.num_bytes != self._written[entry.name] for entry in entries):
             raise AssertionError(f"a section of {self._path} is incomplete")
-        head = _HEAD.pack(MAGIC, VERSION, len(entries), self._size, self._num_docs, self._fingerprint)
+        head = _HEAD.pack(
+            MAGIC, VERSION, len(entries), self._size, self._num_docs, self._fingerprint
+        )
         for entry in entries:
             values = entry._replace(name=entry.name.encode(), kind=entry.kind.encode())  # type: ignore[arg-type]
             head += _SECTION.pack(*values)
@@ -183,7 +207,8 @@ class SegmentWriter:
         self._path.unlink(missing_ok=True)
 
     def _close(self) -> None:
-        # First forgotten, then closed: after an interrupt between the two, its number may belong to another file.
+        # First forgotten, then closed: after an interrupt between the two, its number may belong to
+        # another file.
         file = self._file
         self._file = -1
         if file >= 0:
@@ -206,11 +231,19 @@ def write_segment(path: Path, numbers: I64, sketches: Sketches, layout: Layout) 
     num_items = next((arrays[name].size for name in ("shingles", "hashes") if name in arrays), 0)
     writer = SegmentWriter(path, numbers.size, num_items, postings[BAND_POSTINGS][0].size, layout)
     try:
-        columns = {"numbers": numbers, "sizes": sketches.sizes, "signatures": sketches.signatures} | arrays
+        columns = {
+            "numbers": numbers,
+            "sizes": sketches.sizes,
+            "signatures": sketches.signatures,
+        } | arrays
         if layout.has_bitmaps:
             columns["bitmaps"] = bitmaps_of(sketches.items, 0)
         for names, (keys, docs) in postings.items():
-            columns |= {names.keys: keys, names.docs: docs, names.directory: directory_of([keys], keys.size)}
+            columns |= {
+                names.keys: keys,
+                names.docs: docs,
+                names.directory: directory_of([keys], keys.size),
+            }
         for name, array in columns.items():
             writer.write(name, array)
         return writer.finish()
@@ -247,7 +280,11 @@ def directory_of(parts: Any, num_postings: int) -> I64:
     bits = directory_bits(num_postings)
     counts = np.zeros((1 << bits) + 1, np.int64)
     for keys in parts:
-        beginnings = (keys >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(keys.size, np.int64)
+        beginnings = (
+            (keys >> np.uint64(64 - bits)).astype(np.int64)
+            if bits
+            else np.zeros(keys.size, np.int64)
+        )
         counts[1:] += np.bincount(beginnings, minlength=1 << bits)
     return np.cumsum(counts)
 
@@ -284,11 +321,13 @@ def header_digest_of(path: Path) -> bytes:
 class Segment:
     """An open segment, whose arrays are views of the file.
 
-    digest: that of its header, if known; a file with another one is damaged, or was exchanged. is_scanned: the file
-    will be read from start to end.
+    digest: that of its header, if known; a file with another one is damaged, or was exchanged.
+    is_scanned: the file will be read from start to end.
     """
 
-    def __init__(self, path: Path, layout: Layout, *, digest: bytes | None = None, is_scanned: bool = False) -> None:
+    def __init__(
+        self, path: Path, layout: Layout, *, digest: bytes | None = None, is_scanned: bool = False
+    ) -> None:
         self.path = path
         self.layout = layout
         file = open_segment(path)
@@ -303,14 +342,24 @@ class Segment:
             expect_random_reads(self._map)
         self.digest: bytes = self._map[HEADER_BYTES - DIGEST_BYTES : HEADER_BYTES]
         if digest is not None and self.digest != digest:
-            raise damaged(f"{path} is not the file that the index wrote: its header has another digest")
+            raise damaged(
+                f"{path} is not the file that the index wrote: its header has another digest"
+            )
         self.sections, self.num_docs = _read_header(path, self._map, size, layout)
         self.arrays = {name: self._array(section) for name, section in self.sections.items()}
-        self._items = {name: self.arrays[name] for name in item_columns(layout.config)} if layout.has_items else {}
+        self._items = (
+            {name: self.arrays[name] for name in item_columns(layout.config)}
+            if layout.has_items
+            else {}
+        )
 
     def _array(self, section: Section) -> Any:
         count = section.rows * section.columns
-        array = np.frombuffer(self._map, section.kind, count, section.offset) if count else np.empty(0, section.kind)
+        array = (
+            np.frombuffer(self._map, section.kind, count, section.offset)
+            if count
+            else np.empty(0, section.kind)
+        )
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
     def request_postings(self, keys: U64, names: Postings) -> Iterator[None]:
@@ -320,7 +369,11 @@ class Segment:
         """
         directory, bits = self.arrays[names.directory], directory_bits(self.arrays[names.keys].size)
         keys = np.unique(keys)
-        parts = (keys >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(keys.size, np.int64)
+        parts = (
+            (keys >> np.uint64(64 - bits)).astype(np.int64)
+            if bits
+            else np.zeros(keys.size, np.int64)
+        )
         self.request(names.directory, parts, parts + 2)
         yield
         self.request(names.keys, directory[parts], directory[parts + 1])
@@ -336,7 +389,9 @@ class Segment:
         """Start to read ranges of the rows of a section, without waiting; ranges outside it are cut."""
         section = self.sections[name]
         row_bytes = section.columns * np.dtype(section.kind).itemsize
-        starts, stops = (section.offset + np.clip(rows, 0, section.rows) * row_bytes for rows in (firsts, stops))
+        starts, stops = (
+            section.offset + np.clip(rows, 0, section.rows) * row_bytes for rows in (firsts, stops)
+        )
         request(self._map, starts, stops)
 
     def request_bitmaps(self, docs: I64) -> None:
@@ -344,7 +399,9 @@ class Segment:
         firsts, stops = _ranges_of(docs)
         self.request("ends", firsts, firsts + 1)
         self.request("ends", stops, stops + 1)
-        first_words, end_words = (bitmaps.first_word(self.arrays["ends"][docs], docs) for docs in (firsts, stops))
+        first_words, end_words = (
+            bitmaps.first_word(self.arrays["ends"][docs], docs) for docs in (firsts, stops)
+        )
         self.request("bitmaps", first_words, end_words)
 
     def request_documents(self, docs: I64) -> None:
@@ -414,7 +471,9 @@ def _ranges_of(docs: I64) -> tuple[I64, I64]:
     return docs, docs + 1
 
 
-def _read_header(path: Path, data: Any, size: int, layout: Layout) -> tuple[dict[str, Section], int]:
+def _read_header(
+    path: Path, data: Any, size: int, layout: Layout
+) -> tuple[dict[str, Section], int]:
     """Return the sections and the number of documents of a segment; raise if the header is invalid."""
     header = data[:HEADER_BYTES]
     magic, version, num_sections, recorded_size, num_docs, fingerprint = _HEAD.unpack_from(header)

@@ -41,8 +41,8 @@ def oldest_unflushed(tables: Tables, before: int, most: int) -> OldestUnflushed:
 def are_stored(numbers: I64, tables: Tables) -> Bools:
     """Return which documents still exist.
 
-    SQLite joins their numbers into one text for each block: a row of its own for each would let go of the interpreter,
-    and wait for it, as many times.
+    SQLite joins their numbers into one text for each block: a row of its own for each would let go
+    of the interpreter, and wait for it, as many times.
     """
     if not numbers.size:
         return np.zeros(0, np.bool_)
@@ -62,13 +62,16 @@ def are_stored(numbers: I64, tables: Tables) -> Bools:
     return is_stored
 
 
-def replace_segments(unflushed: Sequence[int], names: Sequence[str], new: str, merged: Merged, tables: Tables) -> None:
+def replace_segments(
+    unflushed: Sequence[int], names: Sequence[str], new: str, merged: Merged, tables: Tables
+) -> None:
     """Replace unflushed documents and segments by a new segment, if it has documents."""
     state = tables.state()
     gone = set(names).difference(segment.name for segment in tables.segments())
     if gone:
         raise NearDupError(
-            f"the segments {sorted(gone)} were replaced while they were merged", hint="open the index again"
+            f"the segments {sorted(gone)} were replaced while they were merged",
+            hint="open the index again",
         )
     for name in names:
         tables.connection.execute("DELETE FROM runs WHERE name = ?", (name,))
@@ -83,5 +86,7 @@ def remove_expired(numbers: Sequence[int], now: float, tables: Tables) -> None:
     """Remove those of these documents that have expired."""
     state = tables.state()
     held = tables.fetch(numbers, -np.inf).values()
-    expired = [document for document in held if document.expires is not None and document.expires <= now]
+    expired = [
+        document for document in held if document.expires is not None and document.expires <= now
+    ]
     tables.set_state(state.next_number, state.generation, state.documents - tables.remove(expired))

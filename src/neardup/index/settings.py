@@ -18,13 +18,32 @@ STORES: Final = ("shingles", "text", "signature")
 DURABILITIES: Final = ("full", "fast")
 # How files are read; stored with the index, and can be overridden for every file.
 READING: Final = (
-    *("text_column", "id_column", "items_column", "vector_column", "format", "encoding", "lines", "delimiter"),
+    *(
+        "text_column",
+        "id_column",
+        "items_column",
+        "vector_column",
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+    ),
     *("max_document", "strict"),
 )
 # Settings of runs only: ignored shingles, which documents to keep, what to write, and where to run.
 _OF_RUNS: Final = frozenset(
     {
-        *("keep", "cluster", "pairs", "collapse_empty", "group_column", "against", "only_against", "mark", "dry_run"),
+        *(
+            "keep",
+            "cluster",
+            "pairs",
+            "collapse_empty",
+            "group_column",
+            "against",
+            "only_against",
+            "mark",
+            "dry_run",
+        ),
         *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "per_cluster"),
     }
 )
@@ -43,7 +62,9 @@ class Settings(NamedTuple):
     @property
     def layout(self) -> Layout:
         """The widths of its rows."""
-        return layout_of(self.plan, self.config, store=self.store, has_set_postings=self.containment)
+        return layout_of(
+            self.plan, self.config, store=self.store, has_set_postings=self.containment
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is stored."""
@@ -79,11 +100,14 @@ def _check_together(config: Config, store: str, *, containment: bool) -> None:
     """Raise unless an index can have these settings together."""
     if config.asks_containment:
         raise ConfigError(
-            "an index does not support the measure 'containment'", hint="create it with containment=True instead"
+            "an index does not support the measure 'containment'",
+            hint="create it with containment=True instead",
         )
     if containment and (config.measure != "jaccard" or store == "signature"):
         what = f"measure {config.measure!r}" if config.measure != "jaccard" else "store 'signature'"
-        raise ConfigError(f"containment=True needs stored sets, got {what}", hint="leave one of the two out")
+        raise ConfigError(
+            f"containment=True needs stored sets, got {what}", hint="leave one of the two out"
+        )
     if config.method == "exact" or config.recall == 1:
         raise ConfigError(
             "an index finds documents by banding, whose recall is below 1, got "
@@ -91,7 +115,9 @@ def _check_together(config: Config, store: str, *, containment: bool) -> None:
             hint="pass recall=0.999, or use neardup.find_pairs",
         )
     if config.measure in VECTOR_MEASURES and config.dimension is None:
-        raise ConfigError("an index of vectors needs their `dimension`", hint="pass dimension=384, for example")
+        raise ConfigError(
+            "an index of vectors needs their `dimension`", hint="pass dimension=384, for example"
+        )
     if store == "text" and (config.measure != "jaccard" or config.items_column is not None):
         raise ConfigError("store='text' needs texts", hint="leave `store` out")
     if store == "signature" and config.measure in ("hamming", "euclidean"):
@@ -136,7 +162,9 @@ def check_same(stored: Settings, given: dict[str, Any]) -> None:
 
 def check_alike(*indexes: tuple[Settings, Path]) -> None:
     """Raise if two indexes compare documents in different ways."""
-    (mine, own_path), (theirs, other_path) = ((settings.as_dict(), path) for settings, path in indexes)
+    (mine, own_path), (theirs, other_path) = (
+        (settings.as_dict(), path) for settings, path in indexes
+    )
     for name in ("signature_format", "plan", "store"):
         if mine[name] != theirs[name]:
             raise ConfigError(
@@ -148,14 +176,18 @@ def check_alike(*indexes: tuple[Settings, Path]) -> None:
 
 def for_reading(stored: Config, given: Config) -> Config:
     """Return the settings of an index with other settings for reading files; what is compared stays the same."""
-    if "items_column" in given.given and (given.items_column is None) != (stored.items_column is None):
+    if "items_column" in given.given and (given.items_column is None) != (
+        stored.items_column is None
+    ):
         raise ConfigError(
             f"`items_column` {given.items_column!r} does not suit this index, which was created for texts"
             if stored.items_column is None
             else "this index was created for items, so `items_column` cannot be None",
             hint="leave it out, or create another index with the setting",
         )
-    return Config.of(stored, **{name: getattr(given, name) for name in READING if name in given.given})
+    return Config.of(
+        stored, **{name: getattr(given, name) for name in READING if name in given.given}
+    )
 
 
 def check_durability(durability: Any, timeout: Any) -> None:

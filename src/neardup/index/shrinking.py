@@ -50,9 +50,13 @@ def shrink(home: Home, between: Callable[[], None]) -> None:
 def copy_log(home: Home) -> None:
     """Copy the log into the SQLite file: most of it while others write, the rest while nobody does.
 
-    Then the log starts anew. A commit that does all of this itself waits for two syncs of many pages.
+    Then the log starts anew. A commit that does all of this itself waits for two syncs of many
+    pages.
     """
-    with OUTSIDE_SQLITE, contextlib.closing(sqlite.connect(home.folder, writable=True)) as connection:
+    with (
+        OUTSIDE_SQLITE,
+        contextlib.closing(sqlite.connect(home.folder, writable=True)) as connection,
+    ):
         _copy(Tables(connection))
         _copy(Tables(connection))
     home.with_writer(_copy)

@@ -23,7 +23,8 @@ ITEM_TYPES: Final[dict[str, Any]] = {
     "cosine": Vectors,
     "euclidean": Points,
 }
-# Arrays of items with one entry per item; `ends` gives their documents. All other arrays have one row per document.
+# Arrays of items with one entry per item; `ends` gives their documents. All other arrays have one
+# row per document.
 FLAT: Final = ("shingles", "hashes", "weights")
 
 
@@ -46,7 +47,11 @@ def sketch_contents(contents: pa.Array, plan: Plan, config: Config) -> Sketches:
 
 def sizes_of(items: Items) -> I64:
     """Return the sizes of sets; a vector counts as 1."""
-    return np.diff(items.ends) if isinstance(items, (Sets, Weights)) else np.ones(num_docs_of(items), np.int64)
+    return (
+        np.diff(items.ends)
+        if isinstance(items, (Sets, Weights))
+        else np.ones(num_docs_of(items), np.int64)
+    )
 
 
 def item_arrays(items: Items | None) -> dict[str, Any]:
@@ -79,14 +84,20 @@ def items_from(arrays: dict[str, Any], config: Config) -> Items:
     return items
 
 
-def take_items(arrays: dict[str, Any], docs: I64, config: Config, place: object = "memory") -> Items:
+def take_items(
+    arrays: dict[str, Any], docs: I64, config: Config, place: object = "memory"
+) -> Items:
     """Copy the items of some documents, each of them once, out of arrays that may be damaged; place: of the arrays."""
     taken: dict[str, Any] = {}
     if "ends" in arrays:
         starts, stops = arrays["ends"][docs], arrays["ends"][docs + 1]
         size = next(array.size for name, array in arrays.items() if name in FLAT)
-        # The last condition: forged sets may overlap, so that a few need more memory than the file has bytes.
-        if not ((starts >= 0) & (starts <= stops) & (stops <= size)).all() or (stops - starts).sum() > size:
+        # The last condition: forged sets may overlap, so that a few need more memory than the file
+        # has bytes.
+        if (
+            not ((starts >= 0) & (starts <= stops) & (stops <= size)).all()
+            or (stops - starts).sum() > size
+        ):
             raise damaged(f"a set in {place} ends before it begins, or is in another one")
         taken["ends"] = np.cumsum(np.r_[0, stops - starts], dtype=np.int64)
     for name, array in arrays.items():
@@ -102,7 +113,8 @@ def take_items(arrays: dict[str, Any], docs: I64, config: Config, place: object 
 def damaged(what: str) -> DataError:
     """Return the error for damaged data."""
     return DataError(
-        f"the index is damaged: {what}", hint="run `neardup index check`, and restore the index from a snapshot"
+        f"the index is damaged: {what}",
+        hint="run `neardup index check`, and restore the index from a snapshot",
     )
 
 
@@ -120,7 +132,12 @@ def to_bytes(sketches: Sketches, doc: int) -> bytes:
 
 def bytes_of(sketches: Sketches) -> int:
     """Return the bytes that documents take in memory."""
-    arrays = [sketches.signatures, sketches.keys, sketches.sizes, *item_arrays(sketches.items).values()]
+    arrays = [
+        sketches.signatures,
+        sketches.keys,
+        sketches.sizes,
+        *item_arrays(sketches.items).values(),
+    ]
     return sum(array.nbytes for array in arrays)
 
 
@@ -137,7 +154,8 @@ def check_items(items: Items | None, sizes: I64, place: str) -> None:
 def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -> Sketches:
     """Return the documents of `to_bytes`; raise for the number of the one whose bytes are invalid."""
     records = [
-        _parse(number, np.frombuffer(blob, np.uint8), layout) for number, blob in zip(numbers, blobs, strict=True)
+        _parse(number, np.frombuffer(blob, np.uint8), layout)
+        for number, blob in zip(numbers, blobs, strict=True)
     ]
     keys = np.array([record[1] for record in records], np.uint64).reshape(len(blobs), layout.bands)
     signatures = np.array([record[2] for record in records], layout.signature_type)
@@ -154,7 +172,11 @@ def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -
                 rows = np.array([record[3][name] for record in records], kind)
                 arrays[name] = rows.reshape(len(blobs), width) if width else rows.reshape(-1)
         items = items_from(arrays, layout.config)
-        check_items(items, sizes, f"documents number {numbers[0]} to {numbers[-1]}, which are not yet in a run,")
+        check_items(
+            items,
+            sizes,
+            f"documents number {numbers[0]} to {numbers[-1]}, which are not yet in a run,",
+        )
     return Sketches(items, signatures.reshape(len(blobs), layout.signature_width), keys, sizes)
 
 
@@ -183,9 +205,15 @@ class Layout(NamedTuple):
 def layout_of(plan: Plan, config: Config, *, store: str, has_set_postings: bool = False) -> Layout:
     """Return the widths of the rows of an index with these settings; store: what it stores of documents."""
     kind: Any = np.uint64 if config.measure == "cosine" else np.uint32
-    widths = {"cosine": -(-config.num_perm // 64), "jaccard": config.num_perm, "weighted": config.num_perm}
+    widths = {
+        "cosine": -(-config.num_perm // 64),
+        "jaccard": config.num_perm,
+        "weighted": config.num_perm,
+    }
     width = widths.get(config.measure, 0)
-    return Layout(config, plan.bands, kind, width, store != "signature", has_set_postings, store == "text")
+    return Layout(
+        config, plan.bands, kind, width, store != "signature", has_set_postings, store == "text"
+    )
 
 
 def _parse(number: int, data: Any, layout: Layout) -> tuple[int, U64, Any, dict[str, Any]]:
@@ -252,7 +280,9 @@ class GrowingSketches:
 
 def take_sketches(sketches: Sketches, docs: I64, config: Config) -> Sketches:
     """Copy some documents."""
-    items = None if sketches.items is None else take_items(item_arrays(sketches.items), docs, config)
+    items = (
+        None if sketches.items is None else take_items(item_arrays(sketches.items), docs, config)
+    )
     return Sketches(items, sketches.signatures[docs], sketches.keys[docs], sketches.sizes[docs])
 
 

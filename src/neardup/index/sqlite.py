@@ -55,7 +55,8 @@ CREATE TABLE runs (
 ) WITHOUT ROWID;
 CREATE TABLE tags (tag TEXT PRIMARY KEY, made REAL NOT NULL) WITHOUT ROWID;
 """
-# Which documents have expired at a time, as `Document.is_expired`; every statement that asks uses one of the two.
+# Which documents have expired at a time, as `Document.is_expired`; every statement that asks uses
+# one of the two.
 EXPIRED: Final = "expires <= ?"
 _IS_LIVE: Final = f"({EXPIRED}) IS NOT TRUE"
 _COLUMNS: Final = "number, doc_id, inserted, expires, payload, met, first_met, last_met, digest"
@@ -98,7 +99,8 @@ class StoredSegment(NamedTuple):
 def is_immutable(folder: Path) -> bool:
     """Whether an index can only be read without locks.
 
-    Even to read, SQLite creates a log and a shared-memory file beside its file, unless it is opened as immutable.
+    Even to read, SQLite creates a log and a shared-memory file beside its file, unless it is opened
+    as immutable.
     """
     return not os.access(folder, os.W_OK) and not (folder / LOG).exists()
 
@@ -111,16 +113,23 @@ def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> s
         mode = "ro&immutable=1"
     address = f"{(folder / FILE).absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
-        address, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True, cached_statements=256
+        address,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+        cached_statements=256,
     )
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     connection.execute("PRAGMA trusted_schema = OFF")
     if writable:
         # In another mode, which only somebody else can have set, a commit waits for all readers.
         connection.execute("PRAGMA journal_mode = WAL")
-        # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that threads have made.
+        # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that
+        # threads have made.
         connection.execute("PRAGMA synchronous = NORMAL")
-        # `Merging` copies the log into the file in its thread; only a log that grows faster is copied by a commit.
+        # `Merging` copies the log into the file in its thread; only a log that grows faster is
+        # copied by a commit.
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_LOG_PAGES}")
     return connection
 
@@ -129,7 +138,8 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
     """Create the SQLite file of a new index."""
     connection = sqlite3.connect(folder / FILE, isolation_level=None)
     try:
-        # Before the first table: `compact` frees pages in small steps, instead of rewriting the file.
+        # Before the first table: `compact` frees pages in small steps, instead of rewriting the
+        # file.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -137,7 +147,10 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
         value = json.dumps(meta, sort_keys=True)
-        connection.execute("INSERT INTO meta VALUES ('settings', ?), ('digest', ?)", (value, str(row_digest(value))))
+        connection.execute(
+            "INSERT INTO meta VALUES ('settings', ?), ('digest', ?)",
+            (value, str(row_digest(value))),
+        )
         insert_state(connection, State(1, 0, 0, new_index_id()))
     finally:
         connection.close()
@@ -183,7 +196,9 @@ def stored_version(connection: sqlite3.Connection, folder: Path) -> int:
     """Return the version of the tables; raise if neardup did not write them."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION_ID:
-        raise DataError(f"{folder / FILE} was not written by neardup", hint="name the folder of an index")
+        raise DataError(
+            f"{folder / FILE} was not written by neardup", hint="name the folder of an index"
+        )
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
@@ -203,7 +218,9 @@ def _expected_schema() -> list[tuple[Any, ...]]:
 def definition_of(table: str) -> str:
     """Return the statement that creates a table."""
     statements = _TABLES.strip().split(";\n")
-    return next(statement for statement in statements if statement.startswith(f"CREATE TABLE {table} ("))
+    return next(
+        statement for statement in statements if statement.startswith(f"CREATE TABLE {table} (")
+    )
 
 
 def row_digest(*values: Any) -> int:
@@ -254,7 +271,8 @@ class Tables:
     def add_documents(self, documents: Sequence[Document]) -> None:
         """Add documents and their ids."""
         self.connection.executemany(
-            "INSERT INTO names VALUES (?, ?, 0)", [(document.doc_id, document.number) for document in documents]
+            "INSERT INTO names VALUES (?, ?, 0)",
+            [(document.doc_id, document.number) for document in documents],
         )
         self.connection.executemany(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -292,7 +310,9 @@ class Tables:
         """Return the number of every known id, and whether it is an alias; including expired documents."""
         found: dict[str, tuple[int, bool]] = {}
         for chunk in chunks(ids):
-            statement = f"SELECT doc_id, number, is_alias FROM names WHERE doc_id IN ({_marks(chunk)})"  # noqa: S608
+            statement = (
+                f"SELECT doc_id, number, is_alias FROM names WHERE doc_id IN ({_marks(chunk)})"  # noqa: S608
+            )
             for doc_id, number, is_alias in self.connection.execute(statement, chunk):
                 if not isinstance(number, int):
                     raise damaged(f"the id {doc_id!r} has the number {number!r}")
@@ -315,7 +335,10 @@ class Tables:
 
     def live_numbers(self, now: float) -> list[int]:
         """Return the numbers of the documents that have not expired, ascending."""
-        rows = self.connection.execute(f"SELECT number FROM documents WHERE {_IS_LIVE} ORDER BY number", (now,))  # noqa: S608
+        rows = self.connection.execute(
+            f"SELECT number FROM documents WHERE {_IS_LIVE} ORDER BY number",  # noqa: S608
+            (now,),
+        )
         return [number for (number,) in rows]
 
     def expired(self, now: float, most: int = -1) -> list[int]:
@@ -342,9 +365,13 @@ class Tables:
         """Remove documents with their texts, ids and aliases; return how many existed."""
         removed = 0
         for chunk in chunks(documents):
-            numbers, ids = [document.number for document in chunk], [document.doc_id for document in chunk]
+            numbers, ids = (
+                [document.number for document in chunk],
+                [document.doc_id for document in chunk],
+            )
             marks = _marks(chunk)
-            # The sketch stays until the flush: readers of earlier commits share the sketches in memory.
+            # The sketch stays until the flush: readers of earlier commits share the sketches in
+            # memory.
             for table in ("documents", "texts"):
                 cursor = self.connection.execute(
                     f"DELETE FROM {table} WHERE number IN ({marks})",  # noqa: S608 - our own names
@@ -370,12 +397,17 @@ class Tables:
         packed = [zlib.compress(data, 1) for data in encoded]
         self.connection.executemany(
             "INSERT INTO texts VALUES (?, ?, ?)",
-            [(number, data, zlib.crc32(data)) for number, data in zip(numbers, packed, strict=True)],
+            [
+                (number, data, zlib.crc32(data))
+                for number, data in zip(numbers, packed, strict=True)
+            ],
         )
 
     def text_of(self, number: int) -> str:
         """Return the text of a document."""
-        row = self.connection.execute("SELECT text, digest FROM texts WHERE number = ?", (number,)).fetchone()
+        row = self.connection.execute(
+            "SELECT text, digest FROM texts WHERE number = ?", (number,)
+        ).fetchone()
         if row is None:
             raise damaged(f"the text of document number {number} is missing")
         return unpack_text((number, *row))
@@ -383,13 +415,15 @@ class Tables:
     def add_unflushed(self, rows: Iterable[tuple[int, bytes]]) -> None:
         """Store sketches until they are flushed to a segment."""
         self.connection.executemany(
-            "INSERT INTO fresh VALUES (?, ?, ?)", [(number, data, zlib.crc32(data)) for number, data in rows]
+            "INSERT INTO fresh VALUES (?, ?, ?)",
+            [(number, data, zlib.crc32(data)) for number, data in rows],
         )
 
     def unflushed(self, after: int, before: int) -> tuple[list[int], list[bytes]]:
         """Return numbers and sketches of the unflushed documents between two numbers."""
         rows = self.connection.execute(
-            "SELECT number, sketch, digest FROM fresh WHERE number > ? AND number < ? ORDER BY number", (after, before)
+            "SELECT number, sketch, digest FROM fresh WHERE number > ? AND number < ? ORDER BY number",
+            (after, before),
         ).fetchall()
         return [number for number, _, _ in rows], [unflushed_row(row) for row in rows]
 
@@ -399,13 +433,19 @@ class Tables:
 
     def segments(self) -> list[StoredSegment]:
         """Return the segments, in order; raise for a name that we would not give a file, such as a path elsewhere."""
-        rows = self.connection.execute("SELECT name, documents, digest FROM runs ORDER BY place, name")
+        rows = self.connection.execute(
+            "SELECT name, documents, digest FROM runs ORDER BY place, name"
+        )
         return [checked_segment(row) for row in rows]
 
     def add_segment(self, name: str, num_docs: int, digest: bytes) -> None:
         """Add a segment."""
-        place = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[0]
-        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, place, digest))
+        place = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[
+            0
+        ]
+        self.connection.execute(
+            "INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, place, digest)
+        )
 
 
 def checked_segment(row: tuple[Any, ...]) -> StoredSegment:
@@ -413,7 +453,11 @@ def checked_segment(row: tuple[Any, ...]) -> StoredSegment:
     name, num_docs, digest = row
     if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name):
         raise damaged(f"{name!r} is not the name of a segment")
-    if not isinstance(num_docs, int) or not isinstance(digest, bytes) or len(digest) != _SEGMENT_DIGEST_BYTES:
+    if (
+        not isinstance(num_docs, int)
+        or not isinstance(digest, bytes)
+        or len(digest) != _SEGMENT_DIGEST_BYTES
+    ):
         raise damaged(f"the entry of the segment {name} cannot be read")
     return StoredSegment(name, num_docs, digest)
 
@@ -422,7 +466,9 @@ def unflushed_row(row: tuple[Any, ...]) -> bytes:
     """Return the sketch of a row of `fresh`."""
     number, data, digest = row
     if not isinstance(data, bytes) or zlib.crc32(data) != digest:
-        raise damaged(f"document number {number}, which is not yet in a segment, has a wrong checksum")
+        raise damaged(
+            f"document number {number}, which is not yet in a segment, has a wrong checksum"
+        )
     return data
 
 

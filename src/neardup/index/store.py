@@ -57,11 +57,14 @@ class View(Protocol):
 
     now: float
 
-    def look_up(self, asked: Sketches, threshold: float, min_agreement: int) -> Iterator[Candidates]:
+    def look_up(
+        self, asked: Sketches, threshold: float, min_agreement: int
+    ) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query.
 
-        Removed ones may be included. Those that fail the size filter (minimum ratio of two sizes), the signature
-        filter (minimum agreement), or the bitmap filter (`threshold`: the least similarity of sets) may be omitted.
+        Removed ones may be included. Those that fail the size filter (minimum ratio of two sizes),
+        the signature filter (minimum agreement), or the bitmap filter (`threshold`: the least
+        similarity of sets) may be omitted.
         """
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
@@ -101,10 +104,13 @@ class View(Protocol):
 class Change(View, Protocol):
     """One change of the store, visible to others completely or not at all."""
 
-    def put(self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None) -> None:
+    def put(
+        self, documents: Sequence[Document], sketches: Sketches, texts: Sequence[str] | None
+    ) -> None:
         """Store documents; raise if an id already exists.
 
-        Their numbers must be new, and decide the insertion order: `next_number` becomes one more than the largest.
+        Their numbers must be new, and decide the insertion order: `next_number` becomes one more
+        than the largest.
         """
 
     def remove(self, documents: Iterable[Document]) -> None:
@@ -158,5 +164,6 @@ class Store(Protocol):
 def already_exists(doc_id: str) -> DataError:
     """Return the error for an id that already exists."""
     return DataError(
-        f"the id {doc_id!r} already exists in the index", hint="remove the stored document first, or choose another id"
+        f"the id {doc_id!r} already exists in the index",
+        hint="remove the stored document first, or choose another id",
     )

@@ -1,7 +1,7 @@
 """Upgrade an index that was written by an older neardup: one transaction, under the writer lock.
 
-Version 2 added an id to the state, by which readers notice that another index has taken the path, and to every
-segment the digest of the header of its file.
+Version 2 added an id to the state, by which readers notice that another index has taken the path,
+and to every segment the digest of the header of its file.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _upgrade(folder: Path) -> None:
 
 
 def _replace_state(connection: sqlite3.Connection) -> None:
-    row: Any = connection.execute("SELECT next_number, generation, documents, digest FROM state").fetchone()
+    row: Any = connection.execute(
+        "SELECT next_number, generation, documents, digest FROM state"
+    ).fetchone()
     if row is None or row_digest(*row[:-1]) != row[-1]:
         raise damaged("the state has a wrong checksum")
     connection.execute("DROP TABLE state")

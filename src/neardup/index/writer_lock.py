@@ -71,7 +71,9 @@ class WriterLock:
                         hint="wait for it, open with a longer `timeout`, or with read_only=True to query",
                     ) from error
                 time.sleep(_STEP_SECONDS)
-            except OSError as error:  # a network disk that does not support locks, or has run out of them
+            except (
+                OSError
+            ) as error:  # a network disk that does not support locks, or has run out of them
                 raise DataError(
                     f"the index {self._folder} cannot be locked: {error.strerror or error}",
                     hint="put it on a disk that supports locks",
@@ -90,7 +92,8 @@ class WriterLock:
         self._close()
 
     def _close(self) -> None:
-        # First forgotten, then closed: after an interrupt between the two, its number may belong to another file.
+        # First forgotten, then closed: after an interrupt between the two, its number may belong to
+        # another file.
         file = self._file
         self._file = -1
         if file >= 0:
@@ -107,5 +110,7 @@ def _open_file(folder: Path) -> int:
         ) from error
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise DataError(f"{folder / FILE} is not a regular file", hint="delete it, and open the index again")
+        raise DataError(
+            f"{folder / FILE} is not a regular file", hint="delete it, and open the index again"
+        )
     return file

@@ -33,8 +33,10 @@ MARK_COLUMNS: Final = pa.schema(
 class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A file of documents; there may be a million of them.
 
-    path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name in every table;
-    compression: "gzip", "zstd" or None; modified: nanoseconds, or the tag that a remote filesystem reports;
+    path: what opens it, a local path or an fsspec address; name: its path below kept/, and its name
+    in every table;
+    compression: "gzip", "zstd" or None; modified: nanoseconds, or the tag that a remote filesystem
+    reports;
     encoding: of its text, None for UTF-8;
     identity: what else distinguishes a local file from a replacement, "" if unknown;
     head: its `streams.head_of`, once a run has started.
@@ -88,9 +90,11 @@ class Records:
 
     num_rows: number of rows, including blank and rejected ones;
     rows: which of them are documents, counted from 0 at the start of the batch;
-    texts: large_string, one per document, no null, valid UTF-8; large_binary for measures of other contents;
+    texts: large_string, one per document, no null, valid UTF-8; large_binary for measures of other
+    contents;
     ids: string, null if the document has none;
-    scores: the values for keep="max:COLUMN", as scores.SCORES; groups: string; rejected: (row, reason);
+    scores: the values for keep="max:COLUMN", as scores.SCORES; groups: string; rejected: (row,
+    reason);
     found: the names in `Columns` that occur in at least one row, even as null;
     others: the values of each of `Columns.others`, one per document, as Python values;
     columns: all rows as they were read, if the format can write kept rows from them.
@@ -113,7 +117,8 @@ class Verdicts:
     """The decisions of a run on the rows of one file.
 
     is_kept: one per row of the file; False for removed, rejected and blank rows;
-    removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each; similarities: float64;
+    removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each;
+    similarities: float64;
     cluster_sizes: one per row of the file, None where they are all 1, or no marks are written;
     cached: `Records.columns` of the spans of the file that are still in memory.
     """
@@ -123,16 +128,24 @@ class Verdicts:
     kept_ids: pa.Array
     similarities: npt.NDArray[np.float64]
     cluster_sizes: npt.NDArray[np.int64] | None = None
-    cached: Mapping[tuple[int, int], Sequence[pa.RecordBatch]] = dataclasses.field(default_factory=dict)
+    cached: Mapping[tuple[int, int], Sequence[pa.RecordBatch]] = dataclasses.field(
+        default_factory=dict
+    )
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the sizes of the clusters of some rows."""
-        return np.ones(stop - start, np.int64) if self.cluster_sizes is None else self.cluster_sizes[start:stop]
+        return (
+            np.ones(stop - start, np.int64)
+            if self.cluster_sizes is None
+            else self.cluster_sizes[start:stop]
+        )
 
 
 def text_bytes(texts: pa.Array) -> npt.NDArray[np.int64]:
     """Return the bytes of each text of a large_string or large_binary array."""
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[
+        texts.offset : texts.offset + len(texts) + 1
+    ]
     return np.diff(offsets)
 
 

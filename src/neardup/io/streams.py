@@ -29,14 +29,30 @@ HEAD_BYTES: Final = 1 << 16
 # A file up to this size is read by one call.
 SMALL_BYTES: Final = 1 << 20
 _READ: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_WRITE: Final = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_TRUNC
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+)
 # Keys under which remote filesystems report the version of a file, the most reliable first.
-_MODIFIED_KEYS: Final = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "modified", "created")
+_MODIFIED_KEYS: Final = (
+    "ETag",
+    "etag",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "modified",
+    "created",
+)
 _BYTE_ORDERS: Final = {
     "utf-16": {"le": codecs.BOM_UTF16_LE, "be": codecs.BOM_UTF16_BE},
     "utf-32": {"le": codecs.BOM_UTF32_LE, "be": codecs.BOM_UTF32_BE},
 }
-# The default of gzip; Arrow uses 9, which compresses source code at 11 instead of 39 MB/s, for 1.4 % of the size.
+# The default of gzip; Arrow uses 9, which compresses source code at 11 instead of 39 MB/s, for 1.4
+# % of the size.
 _GZIP_LEVEL: Final = 6
 
 
@@ -143,7 +159,8 @@ def _failure(file: InputFile, error: OSError | EOFError) -> DataError:
     if isinstance(error, OSError) and error.errno is not None:
         return DataError(f"{file.path} cannot be read: {error.strerror or error}")
     return DataError(
-        f"{file.path} is truncated or damaged: {error}", hint="fetch or write the file again, or leave it out"
+        f"{file.path} is truncated or damaged: {error}",
+        hint="fetch or write the file again, or leave it out",
     )
 
 
@@ -165,7 +182,9 @@ def filesystem(address: str) -> tuple[Any, str]:
             hint=f"install what fsspec needs for {protocol}://, as with pip install 'fsspec[{protocol}]'",
         ) from error
     except ValueError as error:
-        raise DataError(f"{address} cannot be opened: {error}", hint="use a local path or an fsspec address") from error
+        raise DataError(
+            f"{address} cannot be opened: {error}", hint="use a local path or an fsspec address"
+        ) from error
     return filesystem, path
 
 
@@ -186,8 +205,13 @@ def local_version(status: os.stat_result) -> tuple[int, str, str]:
 def version_in(info: dict[str, Any], path: str) -> tuple[int, str]:
     """Return size and modification time or tag from the fsspec information of a file."""
     if info.get("size") is None:
-        raise DataError(f"the server does not report the size of {path}", hint="download it and name the local file")
-    return int(info["size"]), _spelled(next((info[key] for key in _MODIFIED_KEYS if info.get(key)), ""))
+        raise DataError(
+            f"the server does not report the size of {path}",
+            hint="download it and name the local file",
+        )
+    return int(info["size"]), _spelled(
+        next((info[key] for key in _MODIFIED_KEYS if info.get(key)), "")
+    )
 
 
 def head_of(path: str) -> str:
@@ -212,22 +236,27 @@ def _spelled(modified: Any) -> str:
 def check_unchanged(file: InputFile) -> None:
     """Raise if a file has changed since the start of the run."""
     with _named(file):
-        found = (*version_of(file.path), "") if is_remote(file.path) else local_version(os.stat(file.path))  # noqa: PTH116
+        found = (
+            (*version_of(file.path), "")
+            if is_remote(file.path)
+            else local_version(os.stat(file.path))  # noqa: PTH116
+        )
     _check_version(file, found)
 
 
 def _check_version(file: InputFile, found: tuple[int, str, str]) -> None:
     if found != (file.size, file.modified, file.identity or found[2]):
         raise StaleError(
-            f"{file.path} changed while it was read", hint="wait until it is complete, then run the command again"
+            f"{file.path} changed while it was read",
+            hint="wait until it is complete, then run the command again",
         )
 
 
 def read_small(file: InputFile) -> tuple[bytes, int] | None:
     """Return the bytes and the mode of a small local file; None for any other file.
 
-    Raises if the file has changed since the start of the run. For many small files, this takes a third of the time of
-    `open_input` and `check_unchanged`: four system calls and no buffers.
+    Raises if the file has changed since the start of the run. For many small files, this takes a
+    third of the time of `open_input` and `check_unchanged`: four system calls and no buffers.
     """
     if file.size > SMALL_BYTES or is_remote(file.path):
         return None
@@ -282,7 +311,10 @@ def _open_bytes(file: InputFile) -> io.BufferedReader:
         return io.BufferedReader(_Checked(file, plain, plain), BUFFER_BYTES)
     if file.size == 0:
         plain.close()
-        raise DataError(f"{file.path} is truncated or damaged: it has no bytes", hint="fetch or write the file again")
+        raise DataError(
+            f"{file.path} is truncated or damaged: it has no bytes",
+            hint="fetch or write the file again",
+        )
     stream = pa.CompressedInputStream(pa.PythonFile(plain, "r"), file.compression)
     return io.BufferedReader(_Checked(file, plain, stream), BUFFER_BYTES)
 
@@ -303,9 +335,13 @@ def open_output(target: str, compression: str | None) -> Iterator[IO[bytes]]:
             import gzip  # takes 5 ms, and few outputs are compressed
 
             # No name and no time in the header, so that the bytes are reproducible.
-            yield cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0)))
+            yield cast(
+                IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", _GZIP_LEVEL, plain, mtime=0))
+            )
         elif compression is not None:
-            yield stack.enter_context(pa.CompressedOutputStream(pa.PythonFile(plain, "w"), compression))
+            yield stack.enter_context(
+                pa.CompressedOutputStream(pa.PythonFile(plain, "w"), compression)
+            )
         else:
             yield plain
 

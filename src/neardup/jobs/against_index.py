@@ -1,9 +1,12 @@
 """A run on files against an index: documents similar to one in the index are removed, the rest is deduplicated.
 
-The index is queried while the files are first read, so none of its texts is read again. A document with a match in the
-index never reaches the stages: it is removed, whatever else it is similar to, and no other is removed in its favour.
+The index is queried while the files are first read, so none of its texts is read again. A document
+with a match in the
+index never reaches the stages: it is removed, whatever else it is similar to, and no other is
+removed in its favour.
 
-With `update`, the kept documents are inserted into the index in one change, made once, after publishing.
+With `update`, the kept documents are inserted into the index in one change, made once, after
+publishing.
 """
 
 from __future__ import annotations
@@ -36,7 +39,12 @@ from neardup.theory.plan import Plan
 
 # Row in the part, the most similar document of the index, and their similarity.
 _KNOWN: Final = pa.schema(
-    [("row", pa.int64()), ("doc_id", pa.string()), ("number", pa.int64()), ("similarity", pa.float64())]
+    [
+        ("row", pa.int64()),
+        ("doc_id", pa.string()),
+        ("number", pa.int64()),
+        ("similarity", pa.float64()),
+    ]
 )
 _NOT_HERE: Final = ("pairs", "audit", "ignore", "decisions")
 
@@ -58,11 +66,19 @@ def check_against_index(config: Config) -> None:
         )
     for name in _NOT_HERE:
         if getattr(config, name):
-            raise ConfigError(f"`{name}` needs files in --against, not an index", hint=f"leave `{name}` out")
-    for name, value in (("engine", "local"), ("cluster", "leader"), ("group_column", None), ("per_cluster", 1)):
+            raise ConfigError(
+                f"`{name}` needs files in --against, not an index", hint=f"leave `{name}` out"
+            )
+    for name, value in (
+        ("engine", "local"),
+        ("cluster", "leader"),
+        ("group_column", None),
+        ("per_cluster", 1),
+    ):
         if getattr(config, name) != value:
             raise ConfigError(
-                f"`{name}` {getattr(config, name)!r} needs files in --against, not an index", hint=f"leave `{name}` out"
+                f"`{name}` {getattr(config, name)!r} needs files in --against, not an index",
+                hint=f"leave `{name}` out",
             )
     with Index.open(found[0], read_only=True) as index:
         index.check_answers(config)
@@ -104,7 +120,9 @@ class IndexMatches:
         self._index.close()
 
     def _ask(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        places, documents, similarities = self._index.best_matches(batch.column("text"), threshold=self._threshold)
+        places, documents, similarities = self._index.best_matches(
+            batch.column("text"), threshold=self._threshold
+        )
         columns = [
             batch.column("row").to_numpy()[places],
             [document.doc_id for document in documents],
@@ -112,11 +130,14 @@ class IndexMatches:
             similarities,
         ]
         return pa.record_batch(
-            [pa.array(column, kind) for column, kind in zip(columns, _KNOWN.types, strict=True)], schema=_KNOWN
+            [pa.array(column, kind) for column, kind in zip(columns, _KNOWN.types, strict=True)],
+            schema=_KNOWN,
         )
 
     def _stored(self, part: int) -> pa.Table:
-        return pa.Table.from_batches(read_batches(self._workspace.folder / _matches_file(part)), _KNOWN)
+        return pa.Table.from_batches(
+            read_batches(self._workspace.folder / _matches_file(part)), _KNOWN
+        )
 
     def known(self, layout: FileLayout) -> pa.Table:
         """Return every document with a match in the index: its row in the run, and the match."""
@@ -179,13 +200,17 @@ class IndexedFiles(LocalFiles):
         self._warn_of_bands(outcome.plan, watch)
         selection = self._with_known(outcome.selection)
         members = self._with_known(outcome.clustered)
-        return super().results(dataclasses.replace(outcome, selection=selection, members=members), watch)
+        return super().results(
+            dataclasses.replace(outcome, selection=selection, members=members), watch
+        )
 
     def _with_known(self, selection: pa.Table) -> pa.Table:
         """Return the selection with the matches of the index; documents of the index have negative rows."""
         known = self._matches.known(self.layout)
         # Documents with the same match are one cluster, whose kept row names the first of them.
-        _, first, cluster = np.unique(known.column("number").to_numpy(), return_index=True, return_inverse=True)
+        _, first, cluster = np.unique(
+            known.column("number").to_numpy(), return_index=True, return_inverse=True
+        )
         rows = [known.column("row"), pa.array(-1 - first[cluster]), known.column("similarity")]
         added = pa.table(rows, schema=schema.SELECTION)
         return pa.concat_tables([selection.select(schema.SELECTION.names), added]).sort_by("row")
@@ -194,7 +219,9 @@ class IndexedFiles(LocalFiles):
         """Warn if the index finds less than the plan of the run says, as it does beside the exact method."""
         own = dataclasses.replace(self._matches.plan, threshold=self.config.threshold)
         if own.recall_at_threshold < plan.recall_at_threshold:
-            watch.warn(f"the index {self._matches.path} was searched by its own bands: {own.judgement()}")
+            watch.warn(
+                f"the index {self._matches.path} was searched by its own bands: {own.judgement()}"
+            )
 
 
 def index_update(config: Config, out: str) -> Callable[[], None]:
@@ -202,13 +229,19 @@ def index_update(config: Config, out: str) -> Callable[[], None]:
     found = indexes_of(config)
     if not found:
         raise ConfigError(
-            "`update` needs an index in `against`", hint="neardup index create pages.index, then --against pages.index"
+            "`update` needs an index in `against`",
+            hint="neardup index create pages.index, then --against pages.index",
         )
     for name in ("mark", "dry_run", "items_column"):
         if getattr(config, name):
-            raise ConfigError(f"`{name}` and `update` cannot be combined", hint=f"leave `{name}` out")
+            raise ConfigError(
+                f"`{name}` and `update` cannot be combined", hint=f"leave `{name}` out"
+            )
     if config.measure != "jaccard":
-        raise ConfigError(f"`update` inserts texts, got `measure` {config.measure!r}", hint="insert the kept files")
+        raise ConfigError(
+            f"`update` inserts texts, got `measure` {config.measure!r}",
+            hint="insert the kept files",
+        )
     return partial(_insert, found[0], Path(out))
 
 
@@ -216,7 +249,8 @@ def _insert(index_path: str, out: Path) -> None:
     # The report of a run is unique, so its digest identifies the run.
     tag = f"{out.resolve()} {digest(out / REPORT)}"
     with Index.open(index_path) as index:
-        # A row whose payload is not one would be rejected, and its copies would then be kept by the next run.
+        # A row whose payload is not one would be rejected, and its copies would then be kept by the
+        # next run.
         index.insert_many(out, payload="", expires="", tag=tag)
 
 
@@ -234,6 +268,7 @@ def check_new_ids(setup: RunSetup) -> None:
             for doc_id in batch.ids:
                 if doc_id in seen:
                     raise DataError(
-                        f"two documents of the input have the id {doc_id!r}", hint="`update` needs an id for each"
+                        f"two documents of the input have the id {doc_id!r}",
+                        hint="`update` needs an id for each",
                     )
                 seen.add(doc_id)

@@ -1,6 +1,7 @@
 """Measure the recall of a run: find all true partners of sampled documents, and which of them the run found.
 
-Two passes over the documents: the first draws the sample, the second compares every document with it exactly.
+Two passes over the documents: the first draws the sample, the second compares every document with
+it exactly.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ RESAMPLES: Final = 2000
 _SPARE: Final = 5
 _RESAMPLED_AT_ONCE: Final = 1 << 22
 _QUANTILES: Final = (0.025, 0.975)
-# The rule of three: with no event in g trials, 3 / g is an upper 95 % confidence bound of its probability.
+# The rule of three: with no event in g trials, 3 / g is an upper 95 % confidence bound of its
+# probability.
 _RULE_OF_THREE: Final = 3.0
-# The most pairs that are loaded; with more, only removals are verified again, and found pairs are recomputed.
+# The most pairs that are loaded; with more, only removals are verified again, and found pairs are
+# recomputed.
 MAX_LOADED: Final = 10_000_000
 _REMOVED: Final = ("file", "row", "kept_file", "kept_row")
 _PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
@@ -57,9 +60,11 @@ _PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
 class Audited:
     """A run as an audit sees it.
 
-    removed, listed: iterate over the removals and the pairs that the run reported, as schema.ROW_PAIRS; called once the
-    documents are numbered; listed: None if the run lists no pairs, so that found pairs are recomputed;
-    name: replaces row_a and row_b of pairs by ids; num_documents: the approximate number of documents to sample from.
+    removed, listed: iterate over the removals and the pairs that the run reported, as
+    schema.ROW_PAIRS; called once the documents are numbered; listed: None if the run lists no
+    pairs, so that found pairs are recomputed;
+    name: replaces row_a and row_b of pairs by ids; num_documents: the approximate number of
+    documents to sample from.
     """
 
     documents: Documents
@@ -90,12 +95,15 @@ class _Keyed:
         own = part - self.documents.num_ahead_parts
         for batch in self.documents.read(part, advance):
             if own >= 0:
-                # The hash uses the row within the part, because parts are not numbered in the first pass.
+                # The hash uses the row within the part, because parts are not numbered in the first
+                # pass.
                 first = self.documents.first_rows[part] if self.documents.first_rows.size else 0
                 rows = batch.column("row").to_numpy() - first
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
                 columns += [batch.column("group"), batch.column("text")]
-                yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED)
+                yield pa.record_batch(
+                    list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED
+                )
 
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_SAMPLE) -> Audit:
@@ -106,13 +114,17 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
             hint="compare a sample with neardup.compare, or plan for a higher recall",
         )
     if run.config.pairs and run.listed is None:
-        watch.warn("the run listed too many pairs to look up, so the audit computes from the plan which ones it found")
+        watch.warn(
+            "the run listed too many pairs to look up, so the audit computes from the plan which ones it found"
+        )
     began = watch.seconds
     documents, drawn = run.documents, _draw(run, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
         sample = _prepare(drawn, run)
         found = list(_of_sample(run.listed(), sample, run.config.threshold)) if run.listed else []
-        claimed = _claims([*_of_sample(run.removed(), sample, run.config.threshold), *found], sample)
+        claimed = _claims(
+            [*_of_sample(run.removed(), sample, run.config.threshold), *found], sample
+        )
         sample.claimed = np.sort(claimed[0])
         sample.listed = _listed(found, sample) if run.listed else None
         partners = engine.scan_documents(documents, sample.partners, schema.PARTNERS, advance)
@@ -149,7 +161,9 @@ def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Tabl
 
 
 def _prepare(drawn: pa.Table, run: Audited) -> Sample:
-    rows = drawn.column("row").to_numpy() + run.documents.first_rows[drawn.column("part").to_numpy()]
+    rows = (
+        drawn.column("row").to_numpy() + run.documents.first_rows[drawn.column("part").to_numpy()]
+    )
     order = pa.array(np.argsort(rows))
     texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
     return Sample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
@@ -158,12 +172,17 @@ def _prepare(drawn: pa.Table, run: Audited) -> Sample:
 Claims = tuple[I64, npt.NDArray[np.float64], I64]
 
 
-def _of_sample(reported: Iterable[pa.Table], sample: Sample, threshold: float) -> Iterator[pa.Table]:
+def _of_sample(
+    reported: Iterable[pa.Table], sample: Sample, threshold: float
+) -> Iterator[pa.Table]:
     """The reported pairs of sampled documents."""
     for pairs in reported:
         ends = [_is_drawn(pairs.column(name).to_numpy(), sample) for name in ("row_a", "row_b")]
-        # With cluster="components", a removed document may be below the threshold: that is not a reported pair.
-        yield pairs.filter(pa.array((ends[0] | ends[1]) & (pairs.column("similarity").to_numpy() >= threshold)))
+        # With cluster="components", a removed document may be below the threshold: that is not a
+        # reported pair.
+        yield pairs.filter(
+            pa.array((ends[0] | ends[1]) & (pairs.column("similarity").to_numpy() >= threshold))
+        )
 
 
 def _is_drawn(rows: I64, sample: Sample) -> npt.NDArray[np.bool_]:
@@ -183,7 +202,9 @@ def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
         numbers = sample.numbers[np.searchsorted(sample.rows, own)]
         claims = sample.claims(numbers, rows.sum(axis=0) - own)
         found.append((claims, pairs.column("similarity").to_numpy(), own))
-    claims, values, own = (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else _NO_CLAIMS
+    claims, values, own = (
+        (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else _NO_CLAIMS
+    )
     return claims, values, own
 
 
@@ -196,7 +217,9 @@ def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
             is_drawn = _is_drawn(one, sample)
             own.append(np.searchsorted(sample.rows, one[is_drawn]))
             other.append(two[is_drawn])
-    rows, docs = np.divmod(np.unique(np.concatenate(other) * sample.rows.size + np.concatenate(own)), sample.rows.size)
+    rows, docs = np.divmod(
+        np.unique(np.concatenate(other) * sample.rows.size + np.concatenate(own)), sample.rows.size
+    )
     claims = sample.claims(sample.numbers[docs], rows)
     order = np.argsort(claims, kind="stable")
     return claims[order], docs[order]
@@ -208,7 +231,9 @@ _NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
 def _check_claims(claimed: Claims, partners: pa.Table, sample: Sample, run: Audited) -> None:
     """Raise if the run reported a wrong pair or similarity."""
     pairs, values, own = claimed
-    partner_pairs = sample.claims(partners.column("number").to_numpy(), partners.column("row").to_numpy())
+    partner_pairs = sample.claims(
+        partners.column("number").to_numpy(), partners.column("row").to_numpy()
+    )
     order = np.argsort(partner_pairs)
     is_true, at = find_sorted(partner_pairs[order], pairs)
     if order.size:
@@ -217,7 +242,9 @@ def _check_claims(claimed: Claims, partners: pa.Table, sample: Sample, run: Audi
         return
     wrong = np.flatnonzero(~is_true)
     first, other = own[wrong[0]], sample.row_of_claim(pairs[wrong[0]])
-    named = _name(run, np.array([min(first, other)]), np.array([max(first, other)]), values[wrong[:1]], sample)
+    named = _name(
+        run, np.array([min(first, other)]), np.array([max(first, other)]), values[wrong[:1]], sample
+    )
     pair = named.to_pylist()[0]
     raise DataError(
         f"{wrong.size:,} of {pairs.size:,} reported pairs are not as similar as reported: "
@@ -237,7 +264,8 @@ def _missed(partners: pa.Table, sample: Sample, run: Audited) -> pa.Table:
     docs = order[np.repeat(starts[numbers], counts) + within]
     own, other = sample.rows[docs], np.repeat(missed.column("row").to_numpy(), counts)
     values = np.repeat(missed.column("similarity").to_numpy(), counts)
-    # For documents with equal sets, the run may have listed the pair of one but not that of another.
+    # For documents with equal sets, the run may have listed the pair of one but not that of
+    # another.
     is_missed = (own != other) & ~sample.is_listed(docs, other)
     ends = np.stack([np.minimum(own, other), np.maximum(own, other)], axis=1)[is_missed]
     values = values[is_missed]
@@ -246,7 +274,9 @@ def _missed(partners: pa.Table, sample: Sample, run: Audited) -> pa.Table:
     return _name(run, ends[:, 0], ends[:, 1], values[firsts], sample)
 
 
-def _name(run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64], sample: Sample) -> pa.Table:
+def _name(
+    run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64], sample: Sample
+) -> pa.Table:
     named = run.name(pa.table([row_a, row_b, values], schema=schema.ROW_PAIRS))
     columns = schema.missed(named.schema)
     return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
@@ -256,7 +286,8 @@ def _recall(sample: Sample, seed: int) -> dict[str, Any]:
     """Return recall, interval and prediction, after subtracting the pair of every sampled document with itself."""
     tally, numbers, itself = sample.tally, sample.numbers, int(not sample.only_against)
     weights, found, pairs, drawn = (
-        (count[numbers] - itself) for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
+        (count[numbers] - itself)
+        for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
     )
     if sample.listed is not None:  # no document is listed with itself
         found = tally.listed
@@ -267,7 +298,13 @@ def _recall(sample: Sample, seed: int) -> dict[str, Any]:
     recall = int(found.sum()) / total
     chances = (tally.chances[numbers] - itself * CHANCE_UNITS).sum() / CHANCE_UNITS
     low, high = _interval(weights, found, num_pairs, seed)
-    return {"recall": recall, "low": low, "high": high, "predicted": float(chances / total), "pairs": num_pairs}
+    return {
+        "recall": recall,
+        "low": low,
+        "high": high,
+        "predicted": float(chances / total),
+        "pairs": num_pairs,
+    }
 
 
 def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[float, float]:
@@ -282,7 +319,8 @@ def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[floa
     recalls = []
     at_once = max(1, _RESAMPLED_AT_ONCE // weights.size)
     for begin in range(0, RESAMPLES, at_once):
-        # Poisson bootstrap: a random weight per document; documents without pairs have no influence.
+        # Poisson bootstrap: a random weight per document; documents without pairs have no
+        # influence.
         times = rng.poisson(1.0, (min(at_once, RESAMPLES - begin), weights.size))
         totals = times @ weights
         recalls.append((times @ found)[totals > 0] / totals[totals > 0])
@@ -374,7 +412,9 @@ def audited_memory(
         config=config,
         num_documents=read.documents.num_rows,
         removed=partial(reported, load("removed"), ("doc_id", "row"), ("kept_id", "kept_row")),
-        listed=None if pairs is None else partial(reported, pairs, ("doc_a", "row_a"), ("doc_b", "row_b")),
+        listed=None
+        if pairs is None
+        else partial(reported, pairs, ("doc_a", "row_a"), ("doc_b", "row_b")),
         name=partial(name_pairs, read),
     )
 
@@ -385,7 +425,9 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
     again = Config.of(report.config, threads=config.threads, memory=config.memory)
     files = [finished_run.find_again(entry, again) for entry in report.inputs]
     num_ahead = sum(entry["ahead"] for entry in report.inputs)
-    reported = Reported(report.plan, report.load, report.documents - report.num_rejected, report.num_pairs)
+    reported = Reported(
+        report.plan, report.load, report.documents - report.num_rejected, report.num_pairs
+    )
     return audit_files(files, num_ahead, reported, again, watch, sample)
 
 

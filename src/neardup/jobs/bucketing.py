@@ -32,8 +32,8 @@ def buckets(
 ) -> pa.Table:
     """Return every bucket that two or more documents share: its band (from 0), its key and the ids of its documents.
 
-    Two documents in the same bucket are a candidate pair, which a run verifies. Buckets are sorted by band, and within
-    a band by their first document.
+    Two documents in the same bucket are a candidate pair, which a run verifies. Buckets are sorted
+    by band, and within a band by their first document.
 
     Args:
         source: documents in memory, as for `deduplicate`.
@@ -48,21 +48,30 @@ def buckets(
     """
     source, chosen = items_or_source(source, items, Config.of(config, **settings))
     if paths_of(source) is not None:
-        raise ConfigError("buckets can be listed only for documents in memory, got a path", hint="read the file first")
+        raise ConfigError(
+            "buckets can be listed only for documents in memory, got a path",
+            hint="read the file first",
+        )
     check_in_memory(chosen)
     read = memory.read(source, chosen, ids=ids)
     if read.rejected.num_rows:
         first = read.rejected.column("reason")[0].as_py()
         warnings.warn(
-            f"{read.rejected.num_rows:,} rows are in no bucket; the reason for the first: {first}", stacklevel=2
+            f"{read.rejected.num_rows:,} rows are in no bucket; the reason for the first: {first}",
+            stacklevel=2,
         )
     chosen = memory.with_dimension(read, chosen)
     plan = plan_for(chosen)
     if plan.is_exact:
-        raise ConfigError("the exact join has no bands, so it has no buckets", hint="pass method='lsh', recall=0.99")
+        raise ConfigError(
+            "the exact join has no bands, so it has no buckets",
+            hint="pass method='lsh', recall=0.99",
+        )
     rows, keys = [np.empty(0, np.int64)], [np.empty((0, plan.bands), np.uint64)]
     for batch in read.documents.to_batches():
-        sketched = measure_of(chosen).sketch(batch.column("text"), plan, chosen, batch.column("group").to_numpy())
+        sketched = measure_of(chosen).sketch(
+            batch.column("text"), plan, chosen, batch.column("group").to_numpy()
+        )
         is_similar_to_any = sketched.sizes > 0
         rows.append(batch.column("row").to_numpy()[is_similar_to_any])
         keys.append(sketched.keys[is_similar_to_any])
@@ -83,20 +92,31 @@ def _table(rows: I64, keys: U64, ids: pa.Array) -> pa.Table:
         bands.append(np.full(starts.size, band))
         bucket_keys.append(ordered[starts])
         sizes.append(lengths)
-        members.extend(rows[order[start : start + length]] for start, length in zip(starts, lengths, strict=True))
+        members.extend(
+            rows[order[start : start + length]]
+            for start, length in zip(starts, lengths, strict=True)
+        )
     documents = ids.take(pa.array(np.concatenate(members)))
     offsets = pa.array(np.cumsum(np.concatenate(sizes)))
     return pa.table(
-        [np.concatenate(bands), np.concatenate(bucket_keys), pa.LargeListArray.from_arrays(offsets, documents)],
+        [
+            np.concatenate(bands),
+            np.concatenate(bucket_keys),
+            pa.LargeListArray.from_arrays(offsets, documents),
+        ],
         schema=schema.buckets(ids.type),
     )
 
 
-def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def merge_signatures(
+    a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
     """Return the signature of the union of two sets, or of many pairs of sets, row by row: the slot-wise minimum.
 
-    Both must come from `signatures` with the same settings. A document without shingles changes nothing. The union is
-    that of the shingles: the concatenation of two texts also has the shingles that span the boundary.
+    Both must come from `signatures` with the same settings. A document without shingles changes
+    nothing. The union is
+    that of the shingles: the concatenation of two texts also has the shingles that span the
+    boundary.
 
     Args:
         a: a signature, or a matrix with one signature per row.
@@ -108,7 +128,11 @@ def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> np
     True
     """
     for name, value in (("a", a), ("b", b)):
-        if not isinstance(value, np.ndarray) or value.dtype != np.uint32 or value.ndim not in (1, 2):
+        if (
+            not isinstance(value, np.ndarray)
+            or value.dtype != np.uint32
+            or value.ndim not in (1, 2)
+        ):
             raise DataError(
                 f"`{name}` must be an array of uint32 with one or two dimensions, got {_kind(value)}",
                 hint="neardup.signatures(texts) returns signatures, one row each",
@@ -122,4 +146,8 @@ def merge_signatures(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> np
 
 
 def _kind(value: Any) -> str:
-    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+    return (
+        f"{value.dtype}{list(value.shape)}"
+        if isinstance(value, np.ndarray)
+        else type(value).__name__
+    )

@@ -52,10 +52,16 @@ class Comparison:
 
     def similarity(self, measure: str) -> float:
         """Return the similarity by "jaccard", or the larger share by "containment"."""
-        return max(self.containment_a, self.containment_b) if asks_containment(measure) else self.jaccard
+        return (
+            max(self.containment_a, self.containment_b)
+            if asks_containment(measure)
+            else self.jaccard
+        )
 
 
-def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> Comparison:
+def compare(
+    a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]
+) -> Comparison:
     """Compare two texts exactly, and by signatures and banding.
 
     Args:
@@ -77,7 +83,9 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[
     largest = shared / max(1, min(first.size, second.size))
     return Comparison(
         jaccard=similarity,
-        estimate=float((signatures[0] == signatures[1]).mean()) if first.size and second.size else 0.0,
+        estimate=float((signatures[0] == signatures[1]).mean())
+        if first.size and second.size
+        else 0.0,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
         chance=plan_for(chosen).chance(largest if chosen.asks_containment else similarity),
@@ -87,7 +95,9 @@ def compare(a: str, b: str, *, config: Config | None = None, **settings: Unpack[
     )
 
 
-def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Settings]) -> npt.NDArray[np.uint64]:
+def shingles(
+    text: str, *, config: Config | None = None, **settings: Unpack[Settings]
+) -> npt.NDArray[np.uint64]:
     """Return the shingle hashes of a text, sorted and distinct.
 
     Args:
@@ -103,7 +113,11 @@ def shingles(text: str, *, config: Config | None = None, **settings: Unpack[Sett
 
 
 def signatures(
-    texts: Any = None, *, items: Any = None, config: Config | None = None, **settings: Unpack[Settings]
+    texts: Any = None,
+    *,
+    items: Any = None,
+    config: Config | None = None,
+    **settings: Unpack[Settings],
 ) -> npt.NDArray[np.uint32]:
     """Return the signature of every text, or of every set of items, one row each, on one thread.
 
@@ -147,9 +161,13 @@ def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDAr
                 hint="neardup.compare(a, b) takes two texts",
             )
     try:
-        first, second = (set(items.tolist() if isinstance(items, np.ndarray) else items) for items in (a, b))
+        first, second = (
+            set(items.tolist() if isinstance(items, np.ndarray) else items) for items in (a, b)
+        )
     except TypeError as error:
-        raise DataError(f"an item of a set must be hashable: {error}", hint="use tuples instead of lists") from error
+        raise DataError(
+            f"an item of a set must be hashable: {error}", hint="use tuples instead of lists"
+        ) from error
     union = len(first | second)
     return len(first & second) / union if union else 0.0
 
@@ -166,11 +184,16 @@ def for_texts(config: Config) -> Config:
 
 def usable_texts(values: list[Any], config: Config) -> pa.Array:
     """Single texts as a string array of one chunk; settings about columns do not apply."""
-    alone = Config.of(config, strict=False, text_column=None, id_column=None, group_column=None, keep="first")
+    alone = Config.of(
+        config, strict=False, text_column=None, id_column=None, group_column=None, keep="first"
+    )
     return schema.one_array(_all_usable(in_memory.read(values, alone)).column("text"))
 
 
 def _all_usable(read: in_memory.InMemorySource) -> pa.Table:
     for rejected in read.rejected.slice(0, 1).to_pylist():
-        raise DataError(f"text number {rejected['row']} cannot be used: {rejected['reason']}", hint="pass texts only")
+        raise DataError(
+            f"text number {rejected['row']} cannot be used: {rejected['reason']}",
+            hint="pass texts only",
+        )
     return read.documents

@@ -2,8 +2,8 @@
 
     sketch -> containment
 
-A small document can be contained in a large one without being similar to it, so banding cannot find the pair. Instead,
-one machine keeps an inverted index of all sets in memory.
+A small document can be contained in a large one without being similar to it, so banding cannot find
+the pair. Instead, one machine keeps an inverted index of all sets in memory.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def pipeline_for(config: Config) -> Pipeline:
 def removal_for(config: Config) -> tuple[Config, Pipeline]:
     """Return the settings and the pipeline of a run that removes documents.
 
-    By containment, only documents that contain a document of `against` are removed; raises without `against`, because
-    nothing says which document of a pair to keep.
+    By containment, only documents that contain a document of `against` are removed; raises without
+    `against`, because nothing says which document of a pair to keep.
     """
     if not config.asks_containment:
         return config, pipeline.run
@@ -60,7 +60,9 @@ def removal_for(config: Config) -> tuple[Config, Pipeline]:
     return chosen, on_spark.remove_containers
 
 
-def find_containment(documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def find_containment(
+    documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
+) -> Outcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     from neardup.search.containment import ContainmentIndex, collect_sets
 
@@ -70,13 +72,17 @@ def find_containment(documents: Source, plan: Plan, config: Config, engine: Loca
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
 
     def make_step() -> BatchStep:
-        sets = collect_sets(sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room())
+        sets = collect_sets(
+            sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room()
+        )
         index = ContainmentIndex(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold)
         return partial(index.find_containers, only_against=config.only_against)
 
     with watch.stage("containment"):
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
-        found = engine.map_table("containers", sketches, ["row"], where, make_step, schema.CONTAINMENT_BATCHES)
+        found = engine.map_table(
+            "containers", sketches, ["row"], where, make_step, schema.CONTAINMENT_BATCHES
+        )
         row_pairs = _sorted(found, engine, watch)
     return Outcome(
         plan=plan,
@@ -90,7 +96,9 @@ def find_containment(documents: Source, plan: Plan, config: Config, engine: Loca
     )
 
 
-def remove_containers(documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch) -> Outcome:
+def remove_containers(
+    documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
+) -> Outcome:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document.
 
     Only the reference documents are held in memory; the documents of the input are streamed.
@@ -106,7 +114,11 @@ def remove_containers(documents: Documents, plan: Plan, config: Config, engine: 
     is_long = np.zeros(documents.num_rows, np.bool_)
     for batch in sketches.batches(["row", "num_shingles"]):
         is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
-    ahead = (batch for part in range(documents.num_ahead_parts) for batch in documents.read(part, no_progress))
+    ahead = (
+        batch
+        for part in range(documents.num_ahead_parts)
+        for batch in documents.read(part, no_progress)
+    )
     warn_of_short(ahead, is_long.__getitem__, config, watch)
 
     def make_step() -> BatchStep:
@@ -116,10 +128,17 @@ def remove_containers(documents: Documents, plan: Plan, config: Config, engine: 
 
     with watch.stage("containment"):
         found = engine.map_table(
-            "contained", sketches, ["row", "shingles"], is_input, make_step, schema.CONTAINMENT_BATCHES
+            "contained",
+            sketches,
+            ["row", "shingles"],
+            is_input,
+            make_step,
+            schema.CONTAINMENT_BATCHES,
         )
         chosen = [choose_best(pairs) for pairs in _pairs_of(found)]
-        selection = pa.Table.from_batches(chosen, schema=schema.CONTAINMENT_SELECTION).sort_by("row")
+        selection = pa.Table.from_batches(chosen, schema=schema.CONTAINMENT_SELECTION).sort_by(
+            "row"
+        )
         row_pairs = _sorted(found, engine, watch) if config.pairs else None
     return Outcome(
         plan=plan,
@@ -129,9 +148,9 @@ def remove_containers(documents: Documents, plan: Plan, config: Config, engine: 
         pairs_verified=_sum(found, "found"),
         comparisons=_sum(found, "compared"),
         pair_columns=schema.CONTAINMENT_PAIRS,
-        find_priorities=lambda rows: engine.lookup(pa.table({"row": rows}), "row", sketches, ["priority"]).column(
-            "priority"
-        ),
+        find_priorities=lambda rows: engine.lookup(
+            pa.table({"row": rows}), "row", sketches, ["priority"]
+        ).column("priority"),
     )
 
 
@@ -147,17 +166,26 @@ def _pairs_of(found: Table) -> Iterator[pa.RecordBatch]:
 
 def pairs_in(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the pairs in a batch of schema.CONTAINMENT_BATCHES."""
-    return pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(schema.CONTAINMENT_PAIRS)
+    return pa.RecordBatch.from_struct_array(batch.column("pairs").flatten()).cast(
+        schema.CONTAINMENT_PAIRS
+    )
 
 
 def _sorted(found: Table, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
     pipeline.warn_of_many(sum(pairs.num_rows for pairs in _pairs_of(found)), watch)
-    return engine.sort(_pairs_of(found), schema.CONTAINMENT_PAIRS, schema.row_order(schema.CONTAINMENT_PAIRS))
+    return engine.sort(
+        _pairs_of(found), schema.CONTAINMENT_PAIRS, schema.row_order(schema.CONTAINMENT_PAIRS)
+    )
 
 
 def count_equal(selection: pa.Table | pa.RecordBatch) -> int:
     """Count the documents that have exactly the shingles of a reference document."""
-    return pc.sum(pc.equal(selection.column("containment_removed"), selection.column("containment_kept"))).as_py() or 0
+    return (
+        pc.sum(
+            pc.equal(selection.column("containment_removed"), selection.column("containment_kept"))
+        ).as_py()
+        or 0
+    )
 
 
 def warn_of_short(

@@ -2,8 +2,9 @@
 
     sketch -> collect one side -> find, on all workers -> select
 
-The index of one side is sent to every worker, so it must be small: that of the reference documents, or, where documents
-of the input are compared with each other, that of all. The other side is streamed.
+The index of one side is sent to every worker, so it must be small: that of the reference documents,
+or, where documents of the input are compared with each other, that of all. The other side is
+streamed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ _COLUMNS: Final = ("row", "num_shingles", "group", "shingles")
 _NO_ROW: Final = (1 << 63) - 1
 
 
-def find_containment(documents: SparkSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch) -> Outcome:
+def find_containment(
+    documents: SparkSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch
+) -> Outcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -58,11 +61,17 @@ def find_containment(documents: SparkSource, plan: Plan, config: Config, engine:
         held = engine.collect_below(sketches, _COLUMNS, num_ahead if only_against else _NO_ROW)
         rows, groups, sets = collect_sets(held.to_batches(), 0)
         if only_against:
-            return partial(_find_either, Reference(rows, Compared(sets, groups)), num_ahead, plan.threshold)
-        return ContainmentIndex(rows, groups, sets, num_ahead=num_ahead, threshold=plan.threshold).find_containers
+            return partial(
+                _find_either, Reference(rows, Compared(sets, groups)), num_ahead, plan.threshold
+            )
+        return ContainmentIndex(
+            rows, groups, sets, num_ahead=num_ahead, threshold=plan.threshold
+        ).find_containers
 
     with watch.stage("containment"):
-        found = engine.map_table("containers", sketches, list(_COLUMNS), where, make_step, schema.CONTAINMENT_BATCHES)
+        found = engine.map_table(
+            "containers", sketches, list(_COLUMNS), where, make_step, schema.CONTAINMENT_BATCHES
+        )
         row_pairs = engine.checkpoint(
             "row_pairs", lambda: engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS)
         )
@@ -86,14 +95,18 @@ class Reference(NamedTuple):
     compared: Compared
 
 
-def _find_either(reference: Reference, num_ahead: int, threshold: float, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _find_either(
+    reference: Reference, num_ahead: int, threshold: float, batch: pa.RecordBatch
+) -> pa.RecordBatch:
     """Find the pairs of a reference document and a document of the batch of which one contains the other."""
     own = _own(batch, num_ahead)
     compared, listed = 0, schema.CONTAINMENT_PAIRS.empty_table().to_struct_array().combine_chunks()
     if own.num_rows and reference.rows.size:
         rows, groups, sets = collect_sets([own], 0)
         # More than the number just below the threshold is at least the threshold.
-        options = SearchOptions(k=1, above=math.nextafter(threshold, 0.0), share=int(kernel.OF_SMALLER))
+        options = SearchOptions(
+            k=1, above=math.nextafter(threshold, 0.0), share=int(kernel.OF_SMALLER)
+        )
         finder = SetFinder(reference.compared, Compared(sets, groups), options)
         at, places, values = finder.find_all(0, rows.size)
         of_own, of_reference = finder.shares(at, places)
@@ -103,7 +116,9 @@ def _find_either(reference: Reference, num_ahead: int, threshold: float, batch: 
             [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS
         ).to_struct_array()
     pairs = pa.LargeListArray.from_arrays([0, len(listed)], listed)
-    return pa.record_batch([pa.array([compared]), pa.array([len(listed)]), pairs], schema=schema.CONTAINMENT_BATCHES)
+    return pa.record_batch(
+        [pa.array([compared]), pa.array([len(listed)]), pairs], schema=schema.CONTAINMENT_BATCHES
+    )
 
 
 def _check_size(num_shingles: int, what: str) -> None:
@@ -117,7 +132,9 @@ def _check_size(num_shingles: int, what: str) -> None:
         )
 
 
-def remove_containers(documents: FileSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch) -> Outcome:
+def remove_containers(
+    documents: FileSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch
+) -> Outcome:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -138,9 +155,13 @@ def remove_containers(documents: FileSource, plan: Plan, config: Config, engine:
         found = engine.map_table(
             "contained", sketches, ["row", "shingles"], where, make_step, schema.CONTAINMENT_BATCHES
         )
-        best = engine.map_tables([found], lambda batch: choose_best(pairs_in(batch)), schema.CONTAINMENT_SELECTION)
+        best = engine.map_tables(
+            [found], lambda batch: choose_best(pairs_in(batch)), schema.CONTAINMENT_SELECTION
+        )
         selection = engine.checkpoint("selection", lambda: best)
-        row_pairs = engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS) if config.pairs else None
+        row_pairs = (
+            engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS) if config.pairs else None
+        )
     equal = engine.map_tables([selection], _count_equal, schema.COUNTS)
     return Outcome(
         plan=plan,

@@ -1,8 +1,9 @@
 """Apply a reviewer's decisions to a selection.
 
-A decided document is last in keep order, so it never causes another to be removed. After the selection, a document to
-keep is kept beside the kept one of its cluster. A document to remove that is not similar to any kept document is
-removed with its true similarity to the nearest one, although that is below the threshold.
+A decided document is last in keep order, so it never causes another to be removed. After the
+selection, a document to keep is kept beside the kept one of its cluster. A document to remove that
+is not similar to any kept document is removed with its true similarity to the nearest one, although
+that is below the threshold.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-def apply_decisions(outcome: Outcome, source: FileReader, decided: Decided, config: Config, watch: Watch) -> Outcome:
+def apply_decisions(
+    outcome: Outcome, source: FileReader, decided: Decided, config: Config, watch: Watch
+) -> Outcome:
     """Return the outcome with decisions about documents of the source."""
     keep = decided.fixed.rows_with(KEPT_LAST, source.layout)
     remove = decided.fixed.rows_with(REMOVED_LAST, source.layout)
@@ -46,7 +49,11 @@ def apply_decisions(outcome: Outcome, source: FileReader, decided: Decided, conf
     nearest = _nearest_kept(source, astray, gone, config)
     selection = _joined(_without(selection, astray), _only(members, thinned), nearest)
     members = _joined(_without(members, astray), nearest)
-    counts = {"kept": num_spared, "removed": nearest.num_rows + thinned.size, "unmatched": len(unmatched)}
+    counts = {
+        "kept": num_spared,
+        "removed": nearest.num_rows + thinned.size,
+        "unmatched": len(unmatched),
+    }
     return dataclasses.replace(outcome, selection=selection, members=members, decisions=counts)
 
 
@@ -77,7 +84,9 @@ def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> p
             for batch in source.read(part, no_progress):
                 own = batch.column("row").to_numpy()
                 is_candidate = ~np.isin(own, gone)
-                found = search.similarities(batch.filter(pa.array(is_candidate)).column("text"), config)
+                found = search.similarities(
+                    batch.filter(pa.array(is_candidate)).column("text"), config
+                )
                 for number, similarities in enumerate(found.T if found.size else ()):
                     at = int(np.argmax(similarities))
                     if similarities[at] > values[number]:

@@ -89,21 +89,34 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
     removed = finished_run.load_table(run, "removed")
     clusters = finished_run.load_table(run, "clusters")
     if removed is None or clusters is None:
-        raise DataError(f"{run} is not a finished run: a table is missing", hint="run neardup dedup again")
+        raise DataError(
+            f"{run} is not a finished run: a table is missing", hint="run neardup dedup again"
+        )
     own = removed.filter(_is(removed, doc_id, file, row, ("doc_id", "file", "row"))).to_pylist()
     if len(own) > 1:
         places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
-        raise DataError(f"{len(own)} removed documents are named {doc_id!r}: {places}", hint="add --file and --row")
+        raise DataError(
+            f"{len(own)} removed documents are named {doc_id!r}: {places}",
+            hint="add --file and --row",
+        )
     if own:
-        return Verdict(config=config, **{name: own[0][name] for name in schema.REMOVED_FROM_FILES.names})
+        return Verdict(
+            config=config, **{name: own[0][name] for name in schema.REMOVED_FROM_FILES.names}
+        )
     if not pc.any(pc.equal(clusters.column("doc_id"), doc_id)).as_py():
-        raise _no_document(str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist())
-    stands_for = removed.filter(_is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))).to_pylist()
+        raise _no_document(
+            str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist()
+        )
+    stands_for = removed.filter(
+        _is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))
+    ).to_pylist()
     members = tuple((member["doc_id"], member["similarity"]) for member in stands_for)
     return Verdict(doc_id=doc_id, file=file, row=row, members=members, config=config)
 
 
-def _is(table: pa.Table, doc_id: str, file: str | None, row: int | None, columns: tuple[str, str, str]) -> Any:
+def _is(
+    table: pa.Table, doc_id: str, file: str | None, row: int | None, columns: tuple[str, str, str]
+) -> Any:
     found = pc.equal(table.column(columns[0]), doc_id)
     for column, value in zip(columns[1:], (file, row), strict=True):
         if value is not None:
@@ -113,7 +126,9 @@ def _is(table: pa.Table, doc_id: str, file: str | None, row: int | None, columns
 
 def _no_document(run: str, doc_id: str, ids: list[str]) -> DataError:
     known = f"ids look like {', '.join(ids[:3])}" if ids else "the run has no documents"
-    return DataError(f"no document of {run} is named {doc_id!r}", hint=near_names(doc_id, ids) or known)
+    return DataError(
+        f"no document of {run} is named {doc_id!r}", hint=near_names(doc_id, ids) or known
+    )
 
 
 def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[Verdict, list[str]]:
@@ -124,7 +139,8 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
     texts, selection = report.load("texts"), report.load("selection")
     if texts is None or selection is None:
         raise NotStoredError(
-            "the documents of a run on Spark stay on its workers", hint="filter report.removed by its column doc_id"
+            "the documents of a run on Spark stay on its workers",
+            hint="filter report.removed by its column doc_id",
         )
     own = _row_of(texts, doc_id, row)
     removed = selection.filter(pc.equal(selection.column("row"), own)).to_pylist()
@@ -137,7 +153,12 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
     both = _take_rows(texts, pa.array([own, kept_row]))
     kept_id = both.column("doc_id")[1].as_py()
     verdict = Verdict(
-        doc_id=doc_id, row=own, kept_id=kept_id, kept_row=kept_row, similarity=similarity, config=report.config
+        doc_id=doc_id,
+        row=own,
+        kept_id=kept_id,
+        kept_row=kept_row,
+        similarity=similarity,
+        config=report.config,
     )
     is_text = report.config.measure == "jaccard" and report.config.items_column is None
     return verdict, both.column("text").to_pylist() if is_text else []
@@ -173,10 +194,14 @@ def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
     rows = [own for own in rows if row is None or own == row]
     if not rows:
         shown = [str(known) for known in ids.slice(0, _MANY_IDS).to_pylist()]
-        raise _no_document("the report", str(doc_id) if row is None else f"{doc_id} in row {row}", shown)
+        raise _no_document(
+            "the report", str(doc_id) if row is None else f"{doc_id} in row {row}", shown
+        )
     if len(rows) > 1:
         places = ", ".join(map(str, rows[:5]))
-        raise DataError(f"{len(rows)} documents are named {doc_id!r}: rows {places}", hint=f"add row={rows[0]}")
+        raise DataError(
+            f"{len(rows)} documents are named {doc_id!r}: rows {places}", hint=f"add row={rows[0]}"
+        )
     found: int = rows[0]
     return found
 
@@ -228,7 +253,10 @@ def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[L
         check_text("doc_id", wanted or "")
     table = _pairs(run)
     # Equally similar partners are listed in input order.
-    found = [*_with(table, doc_id, other_id, *reversed(_SIDES)), *_with(table, doc_id, other_id, *_SIDES)]
+    found = [
+        *_with(table, doc_id, other_id, *reversed(_SIDES)),
+        *_with(table, doc_id, other_id, *_SIDES),
+    ]
     if not found:
         raise _unknown(run, table, doc_id, other_id)
     return sorted(found, key=lambda pair: -pair.similarity)
@@ -250,25 +278,39 @@ def _pairs(run: Path) -> pa.Table:
         return table
     removed = finished_run.load_table(run, "removed")
     if removed is None:
-        raise DataError(f"{run} is not a finished run: a table is missing", hint="run neardup dedup again")
+        raise DataError(
+            f"{run} is not a finished run: a table is missing", hint="run neardup dedup again"
+        )
     names = {"doc_a": "doc_id", "file_a": "file", "row_a": "row", "similarity": "similarity"}
     names |= {"doc_b": "kept_id", "file_b": "kept_file", "row_b": "kept_row"}
     return pa.table({name: removed.column(own) for name, own in names.items()})
 
 
 def _with(
-    table: pa.Table, doc_id: str, other_id: str | None, first: tuple[str, ...], second: tuple[str, ...]
+    table: pa.Table,
+    doc_id: str,
+    other_id: str | None,
+    first: tuple[str, ...],
+    second: tuple[str, ...],
 ) -> list[ListedPair]:
     is_asked = pc.equal(table.column(first[0]), doc_id)
     if other_id is not None:
         is_asked = pc.and_(is_asked, pc.equal(table.column(second[0]), other_id))
     columns = [*first, *second, "similarity"]
-    renamed = table.filter(is_asked).select(columns).rename_columns([*_SIDES[0], *_SIDES[1], "similarity"])
+    renamed = (
+        table.filter(is_asked)
+        .select(columns)
+        .rename_columns([*_SIDES[0], *_SIDES[1], "similarity"])
+    )
     return [ListedPair(**row) for row in renamed.to_pylist()]
 
 
 def _unknown(run: Path, table: pa.Table, doc_id: str, other_id: str | None) -> DataError:
-    ids = {name for side in ("doc_a", "doc_b") for name in table.column(side).slice(0, _MANY_PAIRS).to_pylist()}
+    ids = {
+        name
+        for side in ("doc_a", "doc_b")
+        for name in table.column(side).slice(0, _MANY_PAIRS).to_pylist()
+    }
     missing = [name for name in (doc_id, other_id) if name is not None and name not in ids]
     if missing:
         hint = near_names(missing[0], ids) or "only documents that have a partner are listed"

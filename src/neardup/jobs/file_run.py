@@ -65,7 +65,11 @@ class FileRun(abc.ABC):
         """Write the tables, and collect what the report says about files."""
         with watch.stage("write", *self.write_steps()) as advance:
             self.write(outcome, advance)
-        pairs = self.workspace.facts(self.output.drafts["pairs"]) if self.config.pairs else {"num_pairs": None}
+        pairs = (
+            self.workspace.facts(self.output.drafts["pairs"])
+            if self.config.pairs
+            else {"num_pairs": None}
+        )
         return Results(
             counts=self.count(outcome),
             num_pairs=pairs["num_pairs"],
@@ -73,7 +77,9 @@ class FileRun(abc.ABC):
             load=self.output.load,
             out=str(self.output.target),
             inputs=tuple(
-                entry | {"path": STDIN_PATH, "modified": ""} if entry["path"] == self._spooled else entry
+                entry | {"path": STDIN_PATH, "modified": ""}
+                if entry["path"] == self._spooled
+                else entry
                 for entry in self.inputs()
             ),
             files=self.output.files(self.workspace),

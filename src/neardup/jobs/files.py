@@ -87,9 +87,16 @@ class LocalFiles(FileRun):
         )
 
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
-        from neardup.jobs.audit import Reported, audited_files, measure  # an audit needs its own kernels
+        from neardup.jobs.audit import (
+            Reported,
+            audited_files,
+            measure,
+        )  # an audit needs its own kernels
 
-        load, num_documents = partial(self.output.load_draft, self.workspace), results.counts.rows.documents
+        load, num_documents = (
+            partial(self.output.load_draft, self.workspace),
+            results.counts.rows.documents,
+        )
         reported = Reported(plan, load, num_documents, results.num_pairs)
         try:
             return measure(audited_files(self.source, reported, self.config), self.engine, watch)
@@ -106,10 +113,15 @@ class LocalFiles(FileRun):
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
         advance_pairs = no_progress if self.writes_kept else advance
-        write_pairs: Callable[[], None] = partial(self._write_pairs, outcome, written, advance_pairs)
+        write_pairs: Callable[[], None] = partial(
+            self._write_pairs, outcome, written, advance_pairs
+        )
         tables, pairs = self._table_writers(written), [write_pairs] * self.config.pairs
-        # Marks look up kept ids as well; two writers that need different ids would evict each other's.
-        is_beside = self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
+        # Marks look up kept ids as well; two writers that need different ids would evict each
+        # other's.
+        is_beside = (
+            self.writes_kept and not self.config.mark and self.engine.room() > _ROOM_FOR_TABLES
+        )
         if not is_beside:
             for write_table in [*tables, *pairs]:
                 write_table()
@@ -118,7 +130,11 @@ class LocalFiles(FileRun):
             kept_rows = KeptRows(self.layout, self.source.notes, outcome.selection, self._row_cache)
             jobs = written.writers_of_kept(kept_rows, self.workspace, tally)
             if is_beside:
-                jobs = [*pairs, *jobs, *tables]  # short ones last, so that all threads end at about the same time
+                jobs = [
+                    *pairs,
+                    *jobs,
+                    *tables,
+                ]  # short ones last, so that all threads end at about the same time
             with tally.polled():
                 self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
@@ -130,11 +146,19 @@ class LocalFiles(FileRun):
         return [
             partial(self.write_table, "clusters", written.write_clusters),
             partial(self.write_table, "removed", written.write_removed),
-            partial(self.write_table, "rejected", lambda path: write_rejected(path, self.source.notes.rejected())),
+            partial(
+                self.write_table,
+                "rejected",
+                lambda path: write_rejected(path, self.source.notes.rejected()),
+            ),
         ]
 
-    def _write_pairs(self, outcome: pipeline.Outcome, written: FileResults, advance: Advance) -> None:
-        pairs_of = partial(written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance)
+    def _write_pairs(
+        self, outcome: pipeline.Outcome, written: FileResults, advance: Advance
+    ) -> None:
+        pairs_of = partial(
+            written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance
+        )
         self.write_table("pairs", pairs_of)
         pairs = self.workspace.folder / self.output.drafts["pairs"]
         self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
@@ -145,7 +169,9 @@ class LocalFiles(FileRun):
         counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
         return counted._replace(
             against=self._count_rows(ahead=True),
-            removed_against=count_ahead(outcome.selection.column("kept_row"), self.source.num_ahead),
+            removed_against=count_ahead(
+                outcome.selection.column("kept_row"), self.source.num_ahead
+            ),
         )
 
     def _count_rows(self, *, ahead: bool) -> RowCounts:

@@ -30,16 +30,23 @@ from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items
 from neardup.theory.method_choice import Contents, decide
 from neardup.theory.plan import Plan, is_open, plan_for
-from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_length, advise_on_short, has_shorter_shingles
+from neardup.theory.shingle_advice import (
+    FEW_SHINGLES,
+    advise_on_length,
+    advise_on_short,
+    has_shorter_shingles,
+)
 
 # The most bytes in a sample; a smaller corpus is sampled whole.
 SAMPLE_BYTES: Final = 64 << 20
 # The size of the first sample, which takes well under a second.
 FIRST_BYTES: Final = 4 << 20
 SAMPLED_FILES: Final = 16
-# Reading takes a tenth of the time of a run, so this many times the sample is read, to spread it over a file.
+# Reading takes a tenth of the time of a run, so this many times the sample is read, to spread it
+# over a file.
 SPREAD: Final = 8
-# The time budget of a forecast: a base in seconds plus a share of the predicted run, up to a maximum.
+# The time budget of a forecast: a base in seconds plus a share of the predicted run, up to a
+# maximum.
 FREE_SECONDS: Final = 1.0
 SHARE_OF_RUN: Final = 0.1
 MOST_SECONDS: Final = 10.0
@@ -163,11 +170,18 @@ def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
     def take(most_bytes: int) -> Sample:
         began = time.perf_counter()
         # Batches are read whole, so a small sample must come from few files.
-        num_files, spread = min(SAMPLED_FILES, max(1, most_bytes // BATCH_BYTES)), 1 if config.html else SPREAD
-        found = file_samples.sample_files(files, config, num_files=num_files, most_bytes=most_bytes, spread=spread)
+        num_files, spread = (
+            min(SAMPLED_FILES, max(1, most_bytes // BATCH_BYTES)),
+            1 if config.html else SPREAD,
+        )
+        found = file_samples.sample_files(
+            files, config, num_files=num_files, most_bytes=most_bytes, spread=spread
+        )
         read_seconds = (time.perf_counter() - began) * found.read_scale
         return Sample(
-            documents=_numbered([documents_of(records, records.rows, config) for records in found.records]),
+            documents=_numbered(
+                [documents_of(records, records.rows, config) for records in found.records]
+            ),
             scale=found.scale,
             text_scale=found.text_scale,
             read_seconds=read_seconds,
@@ -185,7 +199,10 @@ def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 def sample_memory(documents: pa.Table) -> TakeSample:
     """Return a sampler of the first documents in memory."""
     ends = np.cumsum(
-        np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.zeros(1, np.int64)])
+        np.concatenate(
+            [text_bytes(chunk) for chunk in documents.column("text").chunks]
+            or [np.zeros(1, np.int64)]
+        )
     )
 
     def take(most_bytes: int) -> Sample:
@@ -214,8 +231,8 @@ class _Trial:
 def predict(take: TakeSample, config: Config) -> Plan:
     """Plan a run from samples of its documents, with the forecast of each method.
 
-    Samples grow while all of them together take at most a second and a tenth of the run, and never more than
-    MOST_SECONDS.
+    Samples grow while all of them together take at most a second and a tenth of the run, and never
+    more than MOST_SECONDS.
     """
     began = time.perf_counter()
     trial = _try(take, FIRST_BYTES, config)
@@ -268,7 +285,9 @@ def _warm_up(sample: Sample, config: Config) -> list[float]:
     for plan, asked in _possible(config):
         for _ in range(2):  # the first run loads the kernels
             began = time.perf_counter()
-            pipeline_for(asked)(_held(few.documents), plan, asked, LocalEngine(config.threads), Watch())
+            pipeline_for(asked)(
+                _held(few.documents), plan, asked, LocalEngine(config.threads), Watch()
+            )
         overheads.append(time.perf_counter() - began)
     return overheads
 
@@ -283,7 +302,9 @@ def _possible(config: Config) -> Iterator[tuple[Plan, Config]]:
         try:
             asked = Config.of(config, method=method, audit=False)
             yield plan_for(asked), asked
-        except ConfigError:  # no plan reaches the recall, or the exact join does not support the measure
+        except (
+            ConfigError
+        ):  # no plan reaches the recall, or the exact join does not support the measure
             continue
 
 
@@ -292,9 +313,15 @@ def _contents(sample: Sample, config: Config) -> Contents:
     if config.measure != "jaccard" or not sample.documents.num_rows:
         return Contents(documents=0, shingles=0)
     threshold = min(config.threshold, 0.99)
-    asked = Config.of(config, method="auto", threshold=threshold, recall=0.5, bands=None, rows=None, audit=False)
-    found = pipeline.measure_contents(_held(sample.documents), plan_for(asked), asked, LocalEngine(config.threads))
-    scaled = {name: round(value * sample.scale) for name, value in dataclasses.asdict(found).items()}
+    asked = Config.of(
+        config, method="auto", threshold=threshold, recall=0.5, bands=None, rows=None, audit=False
+    )
+    found = pipeline.measure_contents(
+        _held(sample.documents), plan_for(asked), asked, LocalEngine(config.threads)
+    )
+    scaled = {
+        name: round(value * sample.scale) for name, value in dataclasses.asdict(found).items()
+    }
     return Contents(**scaled)
 
 
@@ -302,15 +329,24 @@ def _held(documents: pa.Table) -> InMemoryDocuments:
     return InMemoryDocuments(documents, documents.num_rows)
 
 
-def _forecast(sample: Sample, contents: Contents, overhead: float, plan: Plan, config: Config) -> Forecast:
+def _forecast(
+    sample: Sample, contents: Contents, overhead: float, plan: Plan, config: Config
+) -> Forecast:
     """Run a method on the sample; assumes that pairs are close together in the input, so that they scale linearly."""
     began = time.perf_counter()
-    outcome = pipeline_for(config)(_held(sample.documents), plan, config, LocalEngine(config.threads), Watch())
+    outcome = pipeline_for(config)(
+        _held(sample.documents), plan, config, LocalEngine(config.threads), Watch()
+    )
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
     seconds = time.perf_counter() - began
-    run_seconds = min(seconds, overhead) + max(0.0, seconds - overhead) * (sample.text_scale or sample.scale)
+    run_seconds = min(seconds, overhead) + max(0.0, seconds - overhead) * (
+        sample.text_scale or sample.scale
+    )
     read_seconds = sample.read_seconds / (config.threads or available_cores())
-    documents, stored = round(sample.documents.num_rows * sample.scale), contents.shingles if plan.is_exact else 0
+    documents, stored = (
+        round(sample.documents.num_rows * sample.scale),
+        contents.shingles if plan.is_exact else 0,
+    )
     disk = most_disk(documents, _num_bytes(sample), stored, plan, config)
     return Forecast(
         method=plan.method,
@@ -330,7 +366,9 @@ def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> i
     """The peak memory of a run; its sets are kept in memory if they fit in a third of the limit."""
     limit = Memory(config.memory).limit
     threads = config.threads or available_cores()
-    sets = 8 * contents.shingles if holds_items(config) and 8 * contents.shingles <= limit // 3 else 0
+    sets = (
+        8 * contents.shingles if holds_items(config) and 8 * contents.shingles <= limit // 3 else 0
+    )
     table = documents * (_DOCUMENT_BYTES + 16 * plan.bands)
     joined = contents.postings * _POSTING_BYTES + 2 * contents.shingles if plan.is_exact else 0
     return min(_BASE_BYTES + threads * _THREAD_BYTES + sets + table + joined, limit)
@@ -348,7 +386,9 @@ def _advise(sample: Sample, config: Config) -> Iterator[str]:
     if has_shorter_shingles(config):
         shown = schema.one_array(texts.slice(0, _SHOWN_DOCS))
         sizes = np.diff(text_sets(shown, config).ends)
-        advice = advise_on_short(int(np.sum((sizes > 0) & (sizes < FEW_SHINGLES))), int(np.sum(sizes > 0)))
+        advice = advise_on_short(
+            int(np.sum((sizes > 0) & (sizes < FEW_SHINGLES))), int(np.sum(sizes > 0))
+        )
         if advice is not None:
             yield advice
             return

@@ -76,7 +76,9 @@ class MemoryRun:
     def publish(self, report: Report) -> None:
         """Do nothing: the report is the output."""
 
-    def _select_again(self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float) -> Report:
+    def _select_again(
+        self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float
+    ) -> Report:
         """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
         (config, plan), watch, documents = (
             settings_again(report.config, outcome.plan, threshold),
@@ -89,7 +91,9 @@ class MemoryRun:
         chosen = dataclasses.replace(
             outcome,
             plan=plan,
-            selection=thin_table(members, documents.column("priority").to_numpy()[at], config.per_cluster),
+            selection=thin_table(
+                members, documents.column("priority").to_numpy()[at], config.per_cluster
+            ),
             members=members,
             row_pairs=iter(row_pairs.to_batches()),
         )

@@ -82,7 +82,13 @@ class Sources:
 
 
 def search(
-    sources: Sources, wanted: Wanted, config: Config, watch: Watch, *, engine: Any = None, out: str | None = None
+    sources: Sources,
+    wanted: Wanted,
+    config: Config,
+    watch: Watch,
+    *,
+    engine: Any = None,
+    out: str | None = None,
 ) -> pa.Table:
     """Return the neighbours of documents, or of queries among them; of files, also write them to `out`."""
     check_settings(config)
@@ -111,19 +117,26 @@ def _search(
     with _temporary_folder() as folder, _temporary_folder() as other:
         budget = MemoryBudget()
 
-        def prepare(source: Any, ids: Sequence[Any] | None, config: Config, folder: str) -> SearchInput:
+        def prepare(
+            source: Any, ids: Sequence[Any] | None, config: Config, folder: str
+        ) -> SearchInput:
             paths = paths_of(source)
             if paths is None:
                 check_in_memory(config)
                 return prepare_memory(source, ids, config, watch)
             if ids is not None:
-                raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+                raise ConfigError(
+                    "`ids` must be left out for files",
+                    hint="id_column= names the column with the ids",
+                )
             return prepare_files(paths, config, Path(folder), budget, watch, target)
 
         docs = prepare(sources.documents, sources.ids, config, folder)
         asked = None
         if sources.queries is not None:
-            asked = prepare(sources.queries, None, Config.of(config, dimension=docs.config.dimension), other)
+            asked = prepare(
+                sources.queries, None, Config.of(config, dimension=docs.config.dimension), other
+            )
         return find_neighbours(docs, asked, wanted, watch)
 
 
@@ -134,9 +147,14 @@ def _search_on_spark(
     from neardup.jobs.neighbours_on_spark import search_files
 
     inputs, queries = sources.paths()
-    if inputs is None or (sources.queries is not None and queries is None) or sources.ids is not None:
+    if (
+        inputs is None
+        or (sources.queries is not None and queries is None)
+        or sources.ids is not None
+    ):
         raise ConfigError(
-            "neighbours on Spark needs files as the source and as queries, and no `ids`", hint="use engine='local'"
+            "neighbours on Spark needs files as the source and as queries, and no `ids`",
+            hint="use engine='local'",
         )
     return search_files((inputs, queries), wanted, config, watch, engine=engine, target=target)
 
@@ -153,7 +171,8 @@ def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
     check_choice("contained", contained, tuple(_SHARES))
     if contained != "either" and not config.asks_containment:
         raise ConfigError(
-            f"`contained` needs the measure 'containment', got {config.measure!r}", hint="pass measure='containment'"
+            f"`contained` needs the measure 'containment', got {config.measure!r}",
+            hint="pass measure='containment'",
         )
     if k is None:
         if not config.is_threshold_given:
@@ -163,7 +182,9 @@ def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
             )
         return Wanted(None, contained)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
-        raise ConfigError(f"`k` must be a whole number >= 1, got {k!r}", hint="10 is a common choice")
+        raise ConfigError(
+            f"`k` must be a whole number >= 1, got {k!r}", hint="10 is a common choice"
+        )
     return Wanted(int(k), contained)
 
 
@@ -171,11 +192,15 @@ def check_settings(config: Config) -> None:
     """Raise for settings that do not apply to neighbours."""
     for name in _NOT_HERE:
         if getattr(config, name):
-            hint = "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
+            hint = (
+                "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
+            )
             raise ConfigError(f"`{name}` does not apply to neighbours", hint=hint)
 
 
-def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Wanted, watch: Watch) -> pa.Table:
+def find_neighbours(
+    docs: SearchInput, queries: SearchInput | None, wanted: Wanted, watch: Watch
+) -> pa.Table:
     """Return the nearest neighbours of each query, or of each document, with similarity and rank."""
     is_containment = docs.config.asks_containment
     asking = docs if queries is None else queries
@@ -186,11 +211,15 @@ def find_neighbours(docs: SearchInput, queries: SearchInput | None, wanted: Want
     with watch.stage("build_index"):
         finder = finder_for(docs.compared, None if queries is None else queries.compared, options)
     find = find_all if wanted.k is None else find_best
-    at, places, values, ranks = _find_side_by_side(partial(find, finder), num_queries, docs.config, watch)
+    at, places, values, ranks = _find_side_by_side(
+        partial(find, finder), num_queries, docs.config, watch
+    )
     own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
     shares = finder.shares(at, places) if isinstance(finder, SetFinder) and is_containment else ()
     columns = neighbours_schema(asking, docs)
-    return pa.table([own[0], other[0], values, ranks, *shares, *own[1:], *other[1:]], schema=columns)
+    return pa.table(
+        [own[0], other[0], values, ranks, *shares, *own[1:], *other[1:]], schema=columns
+    )
 
 
 def neighbours_schema(asking: SearchInput, docs: SearchInput) -> pa.Schema:
@@ -208,7 +237,9 @@ def options_for(config: Config, wanted: Wanted, num_docs: int) -> SearchOptions:
     return SearchOptions(k=max(min(wanted.k or 1, num_docs), 1), above=above, share=share)
 
 
-def _find_side_by_side(find: Callable[[int, int], _Ranked], num_queries: int, config: Config, watch: Watch) -> _Ranked:
+def _find_side_by_side(
+    find: Callable[[int, int], _Ranked], num_queries: int, config: Config, watch: Watch
+) -> _Ranked:
     """Answer all queries in parallel, one span per task."""
     counted = _Counted(watch)
     with watch.stage("compare", num_queries) as advance:
@@ -260,14 +291,21 @@ def find_all(finder: Finder, start: int, stop: int) -> _Ranked:
     return at, places, values, np.arange(at.size) - np.searchsorted(at, at) + 1
 
 
-def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> SearchInput:
+def prepare_memory(
+    source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch
+) -> SearchInput:
     """Read and shingle documents in memory."""
     with watch.stage("read"):
         read = memory.read(source, config, ids=ids)
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
-        warn_of_rejected(read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch)
-    documents, engine = memory.InMemoryDocuments(read.documents, read.original.num_rows), LocalEngine(config.threads)
+        warn_of_rejected(
+            read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch
+        )
+    documents, engine = (
+        memory.InMemoryDocuments(read.documents, read.original.num_rows),
+        LocalEngine(config.threads),
+    )
     with watch.stage("shingle", documents.total, documents.unit) as advance:
         batches = list(documents.read(0, lambda _: None))
 
@@ -278,7 +316,10 @@ def prepare_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch
         parts = engine.side_by_side(compare, range(len(batches)))
     rows = read.documents.column("row").to_numpy()
     return SearchInput(
-        compared=_joined(parts, config), rows=rows, config=config, name=lambda rows: [read.ids.take(pa.array(rows))]
+        compared=_joined(parts, config),
+        rows=rows,
+        config=config,
+        name=lambda rows: [read.ids.take(pa.array(rows))],
     )
 
 
@@ -307,7 +348,12 @@ class MemoryBudget:
 
 
 def prepare_files(
-    paths: Sequence[str], config: Config, folder: Path, budget: MemoryBudget, watch: Watch, target: Path | None = None
+    paths: Sequence[str],
+    config: Config,
+    folder: Path,
+    budget: MemoryBudget,
+    watch: Watch,
+    target: Path | None = None,
 ) -> SearchInput:
     """Read and shingle the documents of files; `folder` holds their notes, `target` is the output."""
     with watch.stage("read"):
@@ -326,12 +372,18 @@ def prepare_files(
                 for batch in documents.read(part, advance)
             ]
 
-        parts = engine.side_by_side(compare, range(documents.num_parts), in_order=documents.stops_at_first)
+        parts = engine.side_by_side(
+            compare, range(documents.num_parts), in_order=documents.stops_at_first
+        )
         documents.finish_reading(engine.sort)
     notes = documents.notes
     if num_rejected := notes.count("rejected"):
         warn_of_rejected(num_rejected, notes.count("documents"), first_rejected(notes), watch)
-    rows = [rows + documents.first_rows[part] for part, batches in enumerate(parts) for rows, _ in batches]
+    rows = [
+        rows + documents.first_rows[part]
+        for part, batches in enumerate(parts)
+        for rows, _ in batches
+    ]
     return SearchInput(
         compared=_joined([compared for batches in parts for _, compared in batches], config),
         rows=np.concatenate([np.empty(0, np.int64), *rows]),
@@ -354,12 +406,17 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 def compared_of(batch: pa.RecordBatch, config: Config) -> Compared:
     """Return the items and groups of the documents of a batch."""
-    return Compared(measure_of(config).items(batch.column("text"), config), batch.column("group").to_numpy())
+    return Compared(
+        measure_of(config).items(batch.column("text"), config), batch.column("group").to_numpy()
+    )
 
 
 def _joined(parts: Sequence[Compared], config: Config) -> Compared:
     if not parts:
-        return Compared(measure_of(config).items(pa.array([], content_type(config)), config), np.empty(0, np.int64))
+        return Compared(
+            measure_of(config).items(pa.array([], content_type(config)), config),
+            np.empty(0, np.int64),
+        )
     groups = np.concatenate([part.groups for part in parts])
     return Compared(concatenated([part.items for part in parts]), groups)
 
@@ -378,6 +435,8 @@ def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: W
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
         rejected = (
-            "1 row cannot be used:" if num_rejected == 1 else f"{num_rejected:,} rows cannot be used; the first is"
+            "1 row cannot be used:"
+            if num_rejected == 1
+            else f"{num_rejected:,} rows cannot be used; the first is"
         )
         watch.warn(f"{rejected} {first}")

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 30
 # More than the documents of any batch.
 MANY: Final = 1 << 40
-# The queries of which a document is one of the nearest in its batch, by position, and what a neighbour is listed with.
+# The queries of which a document is one of the nearest in its batch, by position, and what a
+# neighbour is listed with.
 _VALUES: Final = ("partner_similarities", "query_shares", "shares")
 _NEAREST: Final = pa.schema(
     [
@@ -51,7 +52,9 @@ _NEAREST: Final = pa.schema(
     ]
 )
 # One row per query and document.
-_LISTED: Final = pa.schema([("query", pa.int64()), ("row", pa.int64()), *((name, pa.float64()) for name in _VALUES)])
+_LISTED: Final = pa.schema(
+    [("query", pa.int64()), ("row", pa.int64()), *((name, pa.float64()) for name in _VALUES)]
+)
 
 
 class _Search(NamedTuple):
@@ -113,28 +116,42 @@ def search_files(
         return _find_in_files(files, asked, wanted, own, watch)
 
 
-def _answer_all(docs: local.SearchInput, wanted: local.Wanted, engine: SparkEngine, watch: Watch) -> pa.Table:
+def _answer_all(
+    docs: local.SearchInput, wanted: local.Wanted, engine: SparkEngine, watch: Watch
+) -> pa.Table:
     """Let workers, which hold all documents, answer every document."""
     num_docs = docs.rows.size
     if num_docs <= 1:
         return local.neighbours_schema(docs, docs).empty_table()
-    search, compared = _Search(local.options_for(docs.config, wanted, num_docs - 1), wanted.k), docs.compared
+    search, compared = (
+        _Search(local.options_for(docs.config, wanted, num_docs - 1), wanted.k),
+        docs.compared,
+    )
     num_tasks = max(min(engine.storage.num_partitions, -(-num_docs // SPAN)), 1)
 
     def answer(task: int) -> pa.RecordBatch:
         finder = finder_for(compared, None, search.options)
         first, last = (-(-num_docs // SPAN) * at // num_tasks * SPAN for at in (task, task + 1))
         with one_blas_thread():
-            parts = [search.find(finder, start, min(start + SPAN, num_docs)) for start in range(first, last, SPAN)]
+            parts = [
+                search.find(finder, start, min(start + SPAN, num_docs))
+                for start in range(first, last, SPAN)
+            ]
         return schema.one_batch([pa.record_batch(part, schema=_LISTED) for part in parts], _LISTED)
 
     with watch.stage("compare", num_docs) as advance:
         found = engine.collect_range(num_tasks, answer, _LISTED, (advance, num_docs))
-    return _named(found.set_column(1, "row", pa.array(docs.rows[found.column("row").to_numpy()])), docs, docs)
+    return _named(
+        found.set_column(1, "row", pa.array(docs.rows[found.column("row").to_numpy()])), docs, docs
+    )
 
 
 def _find_in_files(
-    files: Sequence[InputFile], asked: local.SearchInput, wanted: local.Wanted, engine: SparkEngine, watch: Watch
+    files: Sequence[InputFile],
+    asked: local.SearchInput,
+    wanted: local.Wanted,
+    engine: SparkEngine,
+    watch: Watch,
 ) -> pa.Table:
     """Let workers, which hold the queries, read the files."""
     from neardup.engines.spark import FileSource
@@ -152,7 +169,9 @@ def _find_in_files(
         notes = engine.map_documents(source, nearest, _NEAREST, advance)
         if num_rejected := source.counted["own_rejected"]:
             first: Any = tables.rejected_table(source).first()
-            local.warn_of_rejected(num_rejected, source.counted["own_documents"], name_rejected(first), watch)
+            local.warn_of_rejected(
+                num_rejected, source.counted["own_documents"], name_rejected(first), watch
+            )
         listed = engine.map_tables([notes], _list, _LISTED)
         view = View(tuple(_LISTED.names), ("query",), ("row",), is_whole=True)
         best = engine.map_groups(listed, [view], partial(_best, k=search.k), None, no_progress)
@@ -160,20 +179,28 @@ def _find_in_files(
     return _named(found, asked, _files(source, config))
 
 
-def _nearest(batch: pa.RecordBatch, docs: Compared, queries: Compared, search: _Search) -> pa.RecordBatch:
+def _nearest(
+    batch: pa.RecordBatch, docs: Compared, queries: Compared, search: _Search
+) -> pa.RecordBatch:
     """Return for every document the queries of which it is one of the nearest in this batch, as _NEAREST."""
     num_docs, num_queries = batch.num_rows, queries.groups.size
     found: list[dict[str, Any]] = []
     if num_docs and num_queries:
         options = SearchOptions(
-            k=min(search.options.k, num_docs), above=search.options.above, share=search.options.share
+            k=min(search.options.k, num_docs),
+            above=search.options.above,
+            share=search.options.share,
         )
         finder = finder_for(docs, queries, options)
         with one_blas_thread():
             found = [
-                search.find(finder, start, min(start + SPAN, num_queries)) for start in range(0, num_queries, SPAN)
+                search.find(finder, start, min(start + SPAN, num_queries))
+                for start in range(0, num_queries, SPAN)
             ]
-    columns = {name: np.concatenate([np.empty(0), *(part[name] for part in found)]) for name in _LISTED.names}
+    columns = {
+        name: np.concatenate([np.empty(0), *(part[name] for part in found)])
+        for name in _LISTED.names
+    }
     places = columns.pop("row").astype(np.int64)
     order = np.argsort(places, kind="stable")
     ends = pa.array(np.r_[0, np.cumsum(np.bincount(places, minlength=num_docs))].astype(np.int64))
@@ -196,7 +223,9 @@ def _best(batch: pa.RecordBatch, k: int | None) -> pa.RecordBatch:
     """Keep the k best documents of every query, ties by row; all of them without k."""
     if k is None or not batch.num_rows:
         return batch.cast(_LISTED)
-    queries, rows, values = (batch.column(name).to_numpy() for name in ("query", "row", "partner_similarities"))
+    queries, rows, values = (
+        batch.column(name).to_numpy() for name in ("query", "row", "partner_similarities")
+    )
     order = np.lexsort((rows, -values, queries))
     ordered = queries[order]
     is_best = np.arange(order.size) - np.searchsorted(ordered, ordered) < k
@@ -218,10 +247,14 @@ def _files(source: FileSource, config: Config) -> local.SearchInput:
 
 def _named(found: pa.Table, asking: local.SearchInput, docs: local.SearchInput) -> pa.Table:
     """Rank the neighbours in _LISTED, and name both sides."""
-    ordered = found.sort_by([("query", "ascending"), ("partner_similarities", "descending"), ("row", "ascending")])
+    ordered = found.sort_by(
+        [("query", "ascending"), ("partner_similarities", "descending"), ("row", "ascending")]
+    )
     at, rows, values, *shares = (ordered.column(name).to_numpy() for name in _LISTED.names)
     ranks = np.arange(at.size) - np.searchsorted(at, at) + 1
     own, other = asking.name(asking.rows[at]), docs.name(rows)
     listed = shares if docs.config.asks_containment else ()
     columns = local.neighbours_schema(asking, docs)
-    return pa.table([own[0], other[0], values, ranks, *listed, *own[1:], *other[1:]], schema=columns)
+    return pa.table(
+        [own[0], other[0], values, ranks, *listed, *own[1:], *other[1:]], schema=columns
+    )

@@ -40,7 +40,9 @@ class DedupFolder:
     command: ClassVar = "dedup"
     has_kept: ClassVar = True
 
-    def __init__(self, out: str, finish: Callable[[], None] | None = None, page: str | None = None) -> None:
+    def __init__(
+        self, out: str, finish: Callable[[], None] | None = None, page: str | None = None
+    ) -> None:
         """Take the folder, a function to call once it is published, and the name of an HTML page of the report in it.
 
         The function may be called twice if the process is killed.
@@ -53,7 +55,9 @@ class DedupFolder:
                 f"the output {out} is a file, but dedup writes a folder",
                 hint=f"name a folder: -o {self.target.stem}-clean",
             )
-        self.drafts = {name: f"{_DRAFTS}/{name}.parquet" for name in ("removed", "clusters", "pairs", "order")}
+        self.drafts = {
+            name: f"{_DRAFTS}/{name}.parquet" for name in ("removed", "clusters", "pairs", "order")
+        }
         self.drafts["rejected"] = f"{_DRAFTS}/rejected.jsonl"
 
     def check(self, *, overwrite: bool) -> None:
@@ -92,10 +96,19 @@ class PairsFile:
     def __init__(self, out: str) -> None:
         self.target = _local_path(out)
         if self.target.is_dir():
-            raise DataError(f"the output {out} is a folder, but pairs writes a file", hint="name it: -o pairs.parquet")
+            raise DataError(
+                f"the output {out} is a folder, but pairs writes a file",
+                hint="name it: -o pairs.parquet",
+            )
         known_ending(self.target)
-        self.drafts = {"pairs": f"{_DRAFTS}/pairs{self.target.suffix}", "rejected": f"{_DRAFTS}/rejected.jsonl"}
-        self._beside = [self.target.with_name(f"{self.target.name}.{name}") for name in ("rejected.jsonl", REPORT)]
+        self.drafts = {
+            "pairs": f"{_DRAFTS}/pairs{self.target.suffix}",
+            "rejected": f"{_DRAFTS}/rejected.jsonl",
+        }
+        self._beside = [
+            self.target.with_name(f"{self.target.name}.{name}")
+            for name in ("rejected.jsonl", REPORT)
+        ]
 
     def write_page(self, workspace: Workspace, report: Report) -> None:
         """Write no page: a list of pairs has none."""
@@ -152,7 +165,9 @@ def _report_lines(facts: dict[str, Any]) -> Iterator[str]:
     for number, (name, value) in enumerate(facts.items()):
         yield f"{',' if number else '{'}\n {encode(name)}: "
         if name in ("inputs", "files") and value:
-            yield from (f"{',' if at else '['}\n  {encode(entry)}" for at, entry in enumerate(value))
+            yield from (
+                f"{',' if at else '['}\n  {encode(entry)}" for at, entry in enumerate(value)
+            )
             yield "\n ]"
         else:
             yield json.dumps(value, ensure_ascii=False, indent=1).replace("\n", "\n ")
@@ -169,6 +184,8 @@ def _check_page(page: str) -> None:
 
 def _local_path(out: str) -> Path:
     if "://" in out:
-        raise ConfigError(f"the output must be on a local disk, got {out}", hint="write it here and copy it")
+        raise ConfigError(
+            f"the output must be on a local disk, got {out}", hint="write it here and copy it"
+        )
     check_text("output", out, "a path in UTF-8")
     return Path(out)

@@ -42,7 +42,9 @@ def first_rejected(notes: Notes, *, ahead: bool = False) -> str:
 def all_rejected(count: int, first: str) -> StaleError:
     """Return the error of a run without a usable row; `first` is the first rejected row and its reason."""
     message = f"all {count:,} rows were rejected; the first is {first}"
-    return StaleError(f"the only row was rejected: {first}" if count == 1 else message, hint=_hint_for(first))
+    return StaleError(
+        f"the only row was rejected: {first}" if count == 1 else message, hint=_hint_for(first)
+    )
 
 
 def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:

@@ -1,6 +1,7 @@
 """One run: source -> pipeline -> results -> report, wherever the documents come from.
 
-An adapter provides the source and the engine and stores the results. Everything else that a run does is here.
+An adapter provides the source and the engine and stores the results. Everything else that a run
+does is here.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class RowCounts(NamedTuple):
 class Counts(NamedTuple):
     """The counts of a run.
 
-    removed_against: removed documents whose kept document is one of `against`; spared: documents kept by `per_cluster`
-    beside the kept one of their cluster; below: removed documents below the threshold.
+    removed_against: removed documents whose kept document is one of `against`; spared: documents
+    kept by `per_cluster` beside the kept one of their cluster; below: removed documents below the
+    threshold.
     """
 
     rows: RowCounts
@@ -48,11 +50,19 @@ class Counts(NamedTuple):
     decisions: dict[str, int] | None = None
 
     @classmethod
-    def of(cls, outcome: pipeline.Outcome, rows: RowCounts, text_bytes: int, threshold: float) -> Counts:
+    def of(
+        cls, outcome: pipeline.Outcome, rows: RowCounts, text_bytes: int, threshold: float
+    ) -> Counts:
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
-        below, spared = count_below(outcome.selection, threshold), outcome.clustered.num_rows - removed
-        decided = outcome.decisions or {"kept": 0, "removed": 0}  # decisions are not worth a warning
+        below, spared = (
+            count_below(outcome.selection, threshold),
+            outcome.clustered.num_rows - removed,
+        )
+        decided = outcome.decisions or {
+            "kept": 0,
+            "removed": 0,
+        }  # decisions are not worth a warning
         below, spared = below - min(below, decided["removed"]), spared - decided["kept"]
         counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
         return counted._replace(decisions=outcome.decisions)
@@ -79,7 +89,9 @@ class Results:
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = None
 
 
-_PASSED_ON: Final = [field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")]
+_PASSED_ON: Final = [
+    field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")
+]
 
 
 class Adapter(Protocol):
@@ -172,7 +184,9 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
         if against.rejected == 1:
             watch.warn(f"1 row of --against was rejected: {first}")
         else:
-            watch.warn(f"{against.rejected:,} rows of --against were rejected; the first is {first}")
+            watch.warn(
+                f"{against.rejected:,} rows of --against were rejected; the first is {first}"
+            )
     if counts.below:
         watch.warn(
             f"{counts.below:,} removed documents are below the threshold: cluster='components' follows chains of pairs"

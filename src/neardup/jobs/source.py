@@ -27,19 +27,30 @@ def items_or_source(source: Any, items: Any, config: Config) -> tuple[Any, Confi
             f"pass either a source or items, got {'neither' if items is None else 'both'}",
             hint="neardup.deduplicate(texts), or neardup.deduplicate(items=baskets)",
         )
-    if items is None and config.measure == "weighted" and config.items_column is None and is_matrix(source):
+    if (
+        items is None
+        and config.measure == "weighted"
+        and config.items_column is None
+        and is_matrix(source)
+    ):
         items = source
     if items is not None:
         return ItemSets(items), Config.of(config, items_column=config.items_column or "items")
     if config.measure == "weighted" and config.items_column is None:
-        raise ConfigError("the measure 'weighted' compares items", hint="pass items=, or name their items_column")
+        raise ConfigError(
+            "the measure 'weighted' compares items", hint="pass items=, or name their items_column"
+        )
     return source, config
 
 
-def from_files(job: Callable[[str], Report], ids: Sequence[Any] | None, out: str | os.PathLike[str] | None) -> Report:
+def from_files(
+    job: Callable[[str], Report], ids: Sequence[Any] | None, out: str | os.PathLike[str] | None
+) -> Report:
     """Call a job on files with its output; without `out`, the tables are only available from the report."""
     if ids is not None:
-        raise ConfigError("`ids` must be left out for files", hint="id_column= names the column with the ids")
+        raise ConfigError(
+            "`ids` must be left out for files", hint="id_column= names the column with the ids"
+        )
     if out is not None:
         return job(os.fspath(out))
     loader = _Loader()
@@ -63,10 +74,20 @@ class _Loader:
 
 def check_in_memory(config: Config, **arguments: object) -> None:
     """Raise for settings, and arguments such as `out`, that only apply to files."""
-    files_only = ("against", "decisions", "mark", "dry_run", "format", "encoding", "lines", "delimiter")
+    files_only = (
+        "against",
+        "decisions",
+        "mark",
+        "dry_run",
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+    )
     given = [name for name, value in arguments.items() if value is not None and value is not False]
     named = given + [name for name in files_only if getattr(config, name)]
     if named:
         raise ConfigError(
-            f"`{named[0]}` needs files as the source", hint="pass a path, a glob, or a list of pathlib.Path"
+            f"`{named[0]}` needs files as the source",
+            hint="pass a path, a glob, or a list of pathlib.Path",
         )

@@ -46,7 +46,9 @@ def read_frame(frame: Any, config: Config, engine: SparkEngine | None, watch: Wa
     own = (engine or SparkEngine(frame.sparkSession)).begin()
     with watch.stage("read"):
         source = FrameSource(frame, config, own.storage)
-        return SparkFrame(source=source, engine=own, plan=plan_for(source.config), config=source.config)
+        return SparkFrame(
+            source=source, engine=own, plan=plan_for(source.config), config=source.config
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +105,9 @@ class SparkFiles(FileRun):
         from neardup.engines.spark import FileSource
         from neardup.engines.spark.session import open_engine
 
-        own = (engine or open_engine(setup.config, sum(file.size for file in setup.own))).begin(setup.workspace)
+        own = (engine or open_engine(setup.config, sum(file.size for file in setup.own))).begin(
+            setup.workspace
+        )
         # The inode of a file may differ between machines.
         files = [msgspec.structs.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
         source = FileSource(own.spark, files, len(setup.ahead), setup.config)
@@ -122,7 +126,9 @@ class SparkFiles(FileRun):
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
         load = partial(self.output.load_draft, self.workspace)
         reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
-        return audit_files(self.layout.files, self.layout.num_ahead_files, reported, self.config, watch)
+        return audit_files(
+            self.layout.files, self.layout.num_ahead_files, reported, self.config, watch
+        )
 
     def publish(self, report: Report) -> None:
         """Publish, and remove the tables between stages that are not in the workspace."""
@@ -145,23 +151,33 @@ class SparkFiles(FileRun):
         )
         by_row = schema.CONTAINMENT_SELECTION if self.config.asks_containment else schema.SELECTION
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
-        self._write_table("removed", partial(files.write_removed, selection), total(selection), columns)
+        self._write_table(
+            "removed", partial(files.write_removed, selection), total(selection), columns
+        )
         num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())
-        self._write_table("clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns)
+        self._write_table(
+            "clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns
+        )
         self.write_table("rejected", self._write_rejected)
         if self.config.pairs:
             found: Any = outcome.row_pairs
             row_pairs = self.engine.checkpoint("row_pairs", lambda: found)
             columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
-            self._write_table("pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns)
+            self._write_table(
+                "pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns
+            )
         if self.writes_kept:
             folder = (self.workspace.folder / "out" / finished_run.KEPT).resolve()
             remove_tree(folder)  # an interrupted run may have left drafts
             folder.mkdir(parents=True, exist_ok=True)
             self.engine.storage.listen(advance, len(self.layout.own_files()))
-            self.engine.compute(tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept")
+            self.engine.compute(
+                tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept"
+            )
 
-    def _write_table(self, name: str, write: Callable[[Target], int], num_rows: int, columns: pa.Schema) -> None:
+    def _write_table(
+        self, name: str, write: Callable[[Target], int], num_rows: int, columns: pa.Schema
+    ) -> None:
         """Let workers write a table: as a file, or as a folder of parts if it is large and not a file of the user's."""
         from neardup.engines.spark.written_tables import Target
 
@@ -200,14 +216,20 @@ class SparkFiles(FileRun):
         """Count the notes of rows."""
         from neardup.engines.spark import results
 
-        removed = results.count_selection(self.source, outcome.selection, outcome.clustered, self.engine)
+        removed = results.count_selection(
+            self.source, outcome.selection, outcome.clustered, self.engine
+        )
         against = self._count_rows("ahead") if self.source.num_ahead else None
-        return Counts(self._count_rows("own"), self.source.counted["own_bytes"], **removed, against=against)
+        return Counts(
+            self._count_rows("own"), self.source.counted["own_bytes"], **removed, against=against
+        )
 
     def _count_rows(self, side: str) -> RowCounts:
         from neardup.engines.spark.file_tables import rejected_table
 
-        documents, rejected = (self.source.counted[f"{side}_{what}"] for what in ("documents", "rejected"))
+        documents, rejected = (
+            self.source.counted[f"{side}_{what}"] for what in ("documents", "rejected")
+        )
 
         def name_first() -> str:
             first: Any = rejected_table(self.source, ahead=side == "ahead").first()
@@ -220,7 +242,10 @@ class SparkFiles(FileRun):
         from neardup.engines.spark import results
 
         top = results.largest_clusters(outcome.selection, self.config.per_cluster)
-        found, names = [row.asDict() for row in self.engine.storage.run(top.collect)], self.source.names()
+        found, names = (
+            [row.asDict() for row in self.engine.storage.run(top.collect)],
+            self.source.names(),
+        )
         for row in found:
             ends = (("kept_row", "cluster_id"), ("weakest_row", "weakest_id"))
             row |= {doc_id: names.ids_of(np.array([row[at]]))[0].as_py() for at, doc_id in ends}

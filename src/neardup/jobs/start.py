@@ -47,7 +47,8 @@ from neardup.version import VERSION
 
 # Bytes per document in the work folder, apart from band keys: row, priority, sizes, digest, id.
 _NOTE_BYTES: Final = 88
-# Bytes per shingle there in the exact join: the shingle itself and, for at most half of them, a posting of 32 bytes.
+# Bytes per shingle there in the exact join: the shingle itself and, for at most half of them, a
+# posting of 32 bytes.
 _SHINGLE_BYTES: Final = 24
 _SAMPLED_FILES: Final = 4
 _DONE: Final = "finished parts stay in {folder}; run the same command again to resume"
@@ -57,7 +58,8 @@ _DONE: Final = "finished parts stay in {folder}; run the same command again to r
 class RunSetup:
     """A run on files that is ready to start: reference files, input files, and the workspace.
 
-    spooled: the file that standard input was copied to; config: the settings, completed by the files.
+    spooled: the file that standard input was copied to; config: the settings, completed by the
+    files.
     """
 
     output: Output
@@ -70,7 +72,9 @@ class RunSetup:
 
 
 @contextlib.contextmanager
-def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -> Iterator[RunSetup | None]:
+def begin(
+    output: Output, inputs: Sequence[str], config: Config, watch: Watch
+) -> Iterator[RunSetup | None]:
     """Find the files of a run and open its workspace; errors inside the block say how to resume.
 
     Yields None if an earlier start of the same run has already published the output.
@@ -78,7 +82,10 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
     check_settings(config)
     check_against(config)
     # Spark workers, and later commands on the finished run, may have another working directory.
-    config = Config.of(config, ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore])  # noqa: PTH100
+    config = Config.of(
+        config,
+        ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore],  # noqa: PTH100
+    )
     out = output.target
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
@@ -101,11 +108,19 @@ def begin(output: Output, inputs: Sequence[str], config: Config, watch: Watch) -
             return
         output.check(overwrite=config.overwrite)
         is_fresh = spooled is not None
-        workspace = open_workspace(folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh)
+        workspace = open_workspace(
+            folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh
+        )
         del manifest  # it is large for many files, and this stack frame stays alive
         _check_disk(own, plan, config, folder)
         yield RunSetup(
-            output=output, ahead=ahead, own=own, workspace=workspace, spooled=spooled, config=config, plan=plan
+            output=output,
+            ahead=ahead,
+            own=own,
+            workspace=workspace,
+            spooled=spooled,
+            config=config,
+            plan=plan,
         )
 
 
@@ -114,11 +129,16 @@ def check_settings(config: Config) -> None:
     for name in ("master", "spark_conf"):
         if config.engine != "spark" and getattr(config, name):
             raise ConfigError(
-                f"`{name}` applies only to Spark, but `engine` is {config.engine!r}", hint="use --engine spark"
+                f"`{name}` applies only to Spark, but `engine` is {config.engine!r}",
+                hint="use --engine spark",
             )
     if config.decisions is not None and config.engine == "spark":
-        raise ConfigError("`decisions` is not supported on Spark", hint="leave it out, or use --engine local")
-    if config.measure != "hamming" or config.distance is None:  # a distance in bits needs the dimension
+        raise ConfigError(
+            "`decisions` is not supported on Spark", hint="leave it out, or use --engine local"
+        )
+    if (
+        config.measure != "hamming" or config.distance is None
+    ):  # a distance in bits needs the dimension
         plan_for(config)
 
 
@@ -147,13 +167,17 @@ def _explained(out: Path) -> Iterator[None]:
 
 
 def _full(out: Path) -> DataError:
-    return DataError(f"the disk of {out} is full", hint=f"free some space; {_DONE.format(folder=folder_of(out))}")
+    return DataError(
+        f"the disk of {out} is full", hint=f"free some space; {_DONE.format(folder=folder_of(out))}"
+    )
 
 
 def _check_no_runs(paths: Sequence[str]) -> None:
     for path in paths:
         if finished_run.is_run(Path(path)):
-            raise DataError(f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept")
+            raise DataError(
+                f"the input {path} is the output of a run", hint=f"its kept rows are in {path}/kept"
+            )
 
 
 def _find_ahead(own: FileList, config: Config, out: Path) -> FileList:
@@ -163,7 +187,9 @@ def _find_ahead(own: FileList, config: Config, out: Path) -> FileList:
         return FileList()
     ahead, taken = find_files(paths, config), {file.name for file in own}
     if not taken.isdisjoint(file.name for file in ahead):
-        ahead = FileList(msgspec.structs.replace(file, name=f"against/{file.name}") for file in ahead)
+        ahead = FileList(
+            msgspec.structs.replace(file, name=f"against/{file.name}") for file in ahead
+        )
     return ahead
 
 
@@ -181,20 +207,27 @@ def check_against(config: Config) -> None:
         if not is_input(path):
             raise ConfigError(f"`against` names {path}, which does not exist", hint=hint)
         if Path(f"{path}.{REPORT}").is_file():
-            raise ConfigError(f"`against` names {path}, a list of pairs, not of documents", hint=hint)
+            raise ConfigError(
+                f"`against` names {path}, a list of pairs, not of documents", hint=hint
+            )
         if Path(path).is_dir() and not has_documents(path, config):
             raise ConfigError(
-                f"`against` names {path}, which is neither a finished run nor a folder with documents", hint=hint
+                f"`against` names {path}, which is neither a finished run nor a folder with documents",
+                hint=hint,
             )
 
 
 def _with_earlier_seed(config: Config, folder: Path) -> Config:
     """Reuse the random seed of an interrupted run, if this run draws one, too."""
-    earlier: Any = earlier_manifest(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
+    earlier: Any = (
+        earlier_manifest(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
+    )
     return config if earlier is None else Config.of(config, seed=DrawnSeed(earlier))
 
 
-def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled: str | None) -> dict[str, Any]:
+def _manifest(
+    command: str, files: Sequence[InputFile], config: Config, spooled: str | None
+) -> dict[str, Any]:
     encode = msgspec.json.Encoder().encode
     manifest: dict[str, Any] = {
         "version": VERSION,
@@ -202,7 +235,11 @@ def _manifest(command: str, files: Sequence[InputFile], config: Config, spooled:
         "settings": config.result_settings(),
         # Encoded one by one: as dicts, those of 100,000 files take 100 MB.
         "inputs": msgspec.Raw(
-            b"[%b]" % b",".join(encode(_as_piped(file) if file.path == spooled else file.as_found()) for file in files)
+            b"[%b]"
+            % b",".join(
+                encode(_as_piped(file) if file.path == spooled else file.as_found())
+                for file in files
+            )
         ),
         "signature_format": measure_of(config).signature_format(config),
         "digest_format": DIGEST_FORMAT,
@@ -231,7 +268,9 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
         real = real_paths.of(path)
         if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
             what = "is the input itself" if real == whole else f"contains the input {path}"
-            raise ConfigError(f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean")
+            raise ConfigError(
+                f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean"
+            )
 
 
 def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
@@ -250,14 +289,23 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
     """Estimate the most disk space of the work folder and the output from some of the files."""
     kept = 0 if config.dry_run else sum(file.size for file in files)
     if not plan.is_exact:
-        return kept + most_disk(*estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config)
+        return kept + most_disk(
+            *estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config
+        )
     sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
-    num_shingles = sum(collect_texts(found.texts, config).sets.shingles.size for found in sample.records)
-    return kept + most_disk(sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config)
+    num_shingles = sum(
+        collect_texts(found.texts, config).sets.shingles.size for found in sample.records
+    )
+    return kept + most_disk(
+        sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config
+    )
 
 
-def most_disk(documents: int, text_bytes: int, num_shingles: int, plan: Plan, config: Config) -> int:
+def most_disk(
+    documents: int, text_bytes: int, num_shingles: int, plan: Plan, config: Config
+) -> int:
     """Return the most disk space of the work folder; `num_shingles` counts those that are stored."""
     work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
-    # In the worst case every document has a partner, and texts that do not fit in a third of memory are spilled.
+    # In the worst case every document has a partner, and texts that do not fit in a third of memory
+    # are spilled.
     return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)

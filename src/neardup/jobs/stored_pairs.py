@@ -73,9 +73,13 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
 
 def _check_apart(target: Path, run: Path, before: Report) -> None:
     """Raise if the pairs would replace a file that the run wrote."""
-    own = {os.path.realpath(run / name) for name in (*before.files, "removed.parquet", "pairs.parquet")}
+    own = {
+        os.path.realpath(run / name) for name in (*before.files, "removed.parquet", "pairs.parquet")
+    }
     if os.path.realpath(target) in own:
-        raise ConfigError(f"the output {target} is a file of the run {run}", hint="choose another -o")
+        raise ConfigError(
+            f"the output {target} is a file of the run {run}", hint="choose another -o"
+        )
 
 
 def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome) -> None:
@@ -83,7 +87,9 @@ def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
         ends = [
-            documents.layout.rows_of(batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy())
+            documents.layout.rows_of(
+                batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy()
+            )
             for side in "ab"
         ]
         rows = np.union1d(rows, np.concatenate(ends))
@@ -95,7 +101,9 @@ def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome
     if outcome.find_priorities is None:
         raise TypeError("the outcome of a run on files must have priorities")
     with TableWriter(path, schema.KEEP_ORDER) as writer:
-        writer.write(pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER))
+        writer.write(
+            pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER)
+        )
 
 
 def select_stored(report: Report, threshold: float) -> Report:
@@ -111,13 +119,17 @@ def select_stored(report: Report, threshold: float) -> Report:
     members = _select(rows, priority, numbered, numbered.filter(chosen), report)
     own_priority = priority[np.searchsorted(rows, members.column("row").to_numpy())]
     selection = thin_table(members, own_priority, report.config.per_cluster)
-    at, kept_at = (np.searchsorted(rows, selection.column(name).to_numpy()) for name in ("row", "kept_row"))
+    at, kept_at = (
+        np.searchsorted(rows, selection.column(name).to_numpy()) for name in ("row", "kept_row")
+    )
     tables = {"pairs": stored.filter(chosen), "removed": _removed(named, at, kept_at, selection)}
     if "containment_a" in stored.column_names:
         tables["removed"] = _with_shares(tables["removed"], selection, numbered, stored)
     clusters = report.load("clusters")
     if clusters is not None and order is not None:
-        tables["clusters"] = _clusters(clusters, named, order.column("position").to_numpy(), members)
+        tables["clusters"] = _clusters(
+            clusters, named, order.column("position").to_numpy(), members
+        )
     config, plan = settings_again(report.config, report.plan, threshold)
     return dataclasses.replace(
         report,
@@ -129,7 +141,8 @@ def select_stored(report: Report, threshold: float) -> Report:
         num_pairs=tables["pairs"].num_rows,
         warnings=() if plan.keeps_recall else (plan.judgement(),),
         load=functools.partial(_load, report, tables, threshold),
-        # A second selection starts from the pairs of the run, which include those of every higher threshold.
+        # A second selection starts from the pairs of the run, which include those of every higher
+        # threshold.
         select_again=functools.partial(_select_again, report),
         largest=None,
         audit=None,
@@ -183,7 +196,10 @@ def _number(pairs: pa.Table, report: Report) -> pa.Table:
     first_rows = np.cumsum([0, *(entry["rows"] for entry in report.inputs)], dtype=np.int64)
     rows = [
         rows_in(
-            schema.one_array(pairs.column(f"file_{side}")), pairs.column(f"row_{side}").to_numpy(), names, first_rows
+            schema.one_array(pairs.column(f"file_{side}")),
+            pairs.column(f"row_{side}").to_numpy(),
+            names,
+            first_rows,
         )
         for side in "ab"
     ]
@@ -195,9 +211,9 @@ def _names(pairs: pa.Table, numbered: pa.Table) -> pa.Table:
     rows = np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"])
     rows, firsts = np.unique(rows, return_index=True)
     columns = [
-        pa.chunked_array([*pairs.column(f"{name}_a").chunks, *pairs.column(f"{name}_b").chunks], kind).take(
-            pa.array(firsts)
-        )
+        pa.chunked_array(
+            [*pairs.column(f"{name}_a").chunks, *pairs.column(f"{name}_b").chunks], kind
+        ).take(pa.array(firsts))
         for name, kind in (("doc", pa.string()), ("file", pa.string()), ("row", pa.int64()))
     ]
     return pa.table([rows, *columns], names=["row", "doc_id", "file", "number"])
@@ -218,7 +234,9 @@ def _priorities(rows: I64, order: pa.Table | None, report: Report) -> I64:
             f"a run of pairs does not store the keep order of keep={report.config.keep!r}",
             hint="call neardup.deduplicate with pairs=True",
         )
-    return np.where(rows < _num_ahead(report), schema.AHEAD, rows if report.config.keep == "first" else -rows)
+    return np.where(
+        rows < _num_ahead(report), schema.AHEAD, rows if report.config.keep == "first" else -rows
+    )
 
 
 def _check_same_rows(rows: I64, ordered: I64, report: Report) -> None:
@@ -227,19 +245,26 @@ def _check_same_rows(rows: I64, ordered: I64, report: Report) -> None:
     if strangers.size:
         table = Path(report.out or "") / "order.parquet"
         raise run_tables.damaged(
-            table, f"row {strangers[0]:,} of the input is either only in it or only in pairs.parquet"
+            table,
+            f"row {strangers[0]:,} of the input is either only in it or only in pairs.parquet",
         )
 
 
-def _select(rows: I64, priority: I64, stored: pa.Table, pairs: pa.Table, report: Report) -> pa.Table:
+def _select(
+    rows: I64, priority: I64, stored: pa.Table, pairs: pa.Table, report: Report
+) -> pa.Table:
     """The removed rows with their kept rows, as schema.SELECTION."""
     if report.config.cluster == "leader":
         chosen = lead_pairs(rows, priority, pairs)
     else:
         kept_rows = close_pairs(rows, priority, pairs)
-        chosen = pa.table([rows, kept_rows, _similarities(rows, kept_rows, stored)], schema=schema.SELECTION)
+        chosen = pa.table(
+            [rows, kept_rows, _similarities(rows, kept_rows, stored)], schema=schema.SELECTION
+        )
     is_removed = pc.not_equal(chosen.column("row"), chosen.column("kept_row"))
-    return chosen.filter(pc.and_(is_removed, pc.greater_equal(chosen.column("row"), _num_ahead(report))))
+    return chosen.filter(
+        pc.and_(is_removed, pc.greater_equal(chosen.column("row"), _num_ahead(report)))
+    )
 
 
 def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np.float64]:
@@ -267,7 +292,9 @@ def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.
     return pa.table(columns, schema=schema.REMOVED_FROM_FILES)
 
 
-def _with_shares(removed: pa.Table, selection: pa.Table, numbered: pa.Table, stored: pa.Table) -> pa.Table:
+def _with_shares(
+    removed: pa.Table, selection: pa.Table, numbered: pa.Table, stored: pa.Table
+) -> pa.Table:
     """Add both shares of the pair that each document was removed for; the reference document is `a`."""
     width = int(pc.max(numbered.column("row_b")).as_py() or 0) + 1
     keys = numbered.column("row_a").to_numpy() * width + numbered.column("row_b").to_numpy()
@@ -288,7 +315,9 @@ def _with_shares(removed: pa.Table, selection: pa.Table, numbered: pa.Table, sto
 def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, members: pa.Table) -> pa.Table:
     """Every document with its cluster; documents, `members` and `positions` are in input order."""
     ids, rows = schema.one_array(clusters.column("doc_id")), named.column("row").to_numpy()
-    at, kept_at = (np.searchsorted(rows, members.column(name).to_numpy()) for name in ("row", "kept_row"))
+    at, kept_at = (
+        np.searchsorted(rows, members.column(name).to_numpy()) for name in ("row", "kept_row")
+    )
     is_member, sizes = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.int64)
     is_member[positions[at]] = True
     kept_ids = schema.one_array(named.column("doc_id").take(pa.array(kept_at)))
@@ -298,9 +327,13 @@ def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, members: pa.T
     return pa.table(columns, schema=schema.clusters(pa.string()))
 
 
-def _load(report: Report, tables: dict[str, pa.Table], threshold: float, name: str) -> pa.Table | None:
+def _load(
+    report: Report, tables: dict[str, pa.Table], threshold: float, name: str
+) -> pa.Table | None:
     if name == "kept":
-        raise NotStoredError("a new selection writes no kept rows", hint=f"run again with threshold={threshold:g}")
+        raise NotStoredError(
+            "a new selection writes no kept rows", hint=f"run again with threshold={threshold:g}"
+        )
     if name == "mask":
         return _mask(report, tables["removed"])
     return report.load(name) if name == "rejected" else tables.get(name)

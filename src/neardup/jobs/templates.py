@@ -17,18 +17,21 @@ from neardup.measures.jaccard import text_sets
 from neardup.pipeline import Outcome
 
 I64 = npt.NDArray[np.int64]
-# The minimum number of documents of a cluster, not counting exact copies; how many of the largest clusters are
-# examined, by a sample of each, in how many parts of the input: the cost does not grow with the input.
+# The minimum number of documents of a cluster, not counting exact copies; how many of the largest
+# clusters are examined, by a sample of each, in how many parts of the input: the cost does not grow
+# with the input.
 MIN_MEMBERS: Final = 10
 MAX_CLUSTERS: Final = 32
 SAMPLE: Final = 10
 MAX_PARTS: Final = 4
-# Pages of a template share its shingles and hardly any others, and each has many of its own: more than the names and
-# dates in which copies of a licence differ. Edited copies share shingles that only some of them have.
+# Pages of a template share its shingles and hardly any others, and each has many of its own: more
+# than the names and dates in which copies of a licence differ. Edited copies share shingles that
+# only some of them have.
 MIN_CORE: Final = 0.9
 MIN_OWN_SHINGLES: Final = 20
 MAX_SIMILARITY: Final = 0.95
-# Warn only if most removals are of this kind: in corpora of real licences and manuals, up to a quarter are.
+# Warn only if most removals are of this kind: in corpora of real licences and manuals, up to a
+# quarter are.
 MIN_SHARE: Final = 0.5
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -45,12 +48,22 @@ def warn_of_templates(outcome: Outcome, documents: Documents, config: Config, wa
     if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:
         return
     clusters = _largest(outcome.selection, documents)
-    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(cluster.sample for cluster in clusters)]))
-    sets = dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True)) if rows.size else {}
-    found = [cluster for cluster in clusters if is_template([sets[row] for row in cluster.sample.tolist()])]
+    rows = np.unique(
+        np.concatenate([np.empty(0, np.int64), *(cluster.sample for cluster in clusters)])
+    )
+    sets = (
+        dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True)) if rows.size else {}
+    )
+    found = [
+        cluster
+        for cluster in clusters
+        if is_template([sets[row] for row in cluster.sample.tolist()])
+    ]
     num_removed = sum(cluster.num_removed for cluster in found)
     if found and num_removed >= MIN_SHARE * outcome.selection.num_rows:
-        watch.warn(advise_on_templates(num_removed, outcome.selection.num_rows, len(found)), is_urgent=True)
+        watch.warn(
+            advise_on_templates(num_removed, outcome.selection.num_rows, len(found)), is_urgent=True
+        )
 
 
 def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> str:
@@ -89,7 +102,9 @@ def _largest(selection: pa.Table, documents: Documents) -> list[_Cluster]:
     large = np.flatnonzero((counts >= MIN_MEMBERS) & (sums < MAX_SIMILARITY * counts))
     large = large[np.argsort(-counts[large], kind="stable")][:MAX_CLUSTERS]
     found = [near[inverse == number] for number in large.tolist()]
-    part_of = [np.searchsorted(documents.first_rows, rows[members], side="right") for members in found]
+    part_of = [
+        np.searchsorted(documents.first_rows, rows[members], side="right") for members in found
+    ]
     parts, sizes = np.unique(np.concatenate([np.empty(0, np.int64), *part_of]), return_counts=True)
     looked_at = parts[np.argsort(-sizes, kind="stable")][:MAX_PARTS]
     clusters = []
@@ -111,4 +126,7 @@ def _sets(rows: I64, documents: Documents, config: Config) -> list[npt.NDArray[n
             if is_wanted.any():
                 texts.append(batch.column("text").filter(pa.array(is_wanted)))
     shingles, set_ends = text_sets(pa.concat_arrays(texts), config)
-    return [shingles[start:stop] for start, stop in zip(set_ends[:-1].tolist(), set_ends[1:].tolist(), strict=True)]
+    return [
+        shingles[start:stop]
+        for start, stop in zip(set_ends[:-1].tolist(), set_ends[1:].tolist(), strict=True)
+    ]

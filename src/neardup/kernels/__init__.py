@@ -1,7 +1,8 @@
 """Inner loops on NumPy arrays, compiled by Numba. A file here imports nothing of ours but other kernels.
 
-Numba's own disk cache notices an edit only in the file of the kernel itself, not in a helper that it imports. Kernels
-are therefore cached in a folder named by a hash of all kernel sources; the caches of other packages stay as they are.
+Numba's own disk cache notices an edit only in the file of the kernel itself, not in a helper that
+it imports. Kernels are therefore cached in a folder named by a hash of all kernel sources; the
+caches of other packages stay as they are.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
 def star_links(keys, rows, linked, smallest):
     """Write a star per bucket: every row except the smallest, linked to the smallest; return the number of links.
 
-    Linear in the keys, which are partitioned first, so that the hash table of a partition stays in the cache.
+    Linear in the keys, which are partitioned first, so that the hash table of a partition stays in
+    the cache.
 
     keys      uint64[num_keys]
     rows      int64 [num_keys]  the row each key belongs to
@@ -75,7 +76,11 @@ def star_links(keys, rows, linked, smallest):
     largest = largest_set(ends)
     bits = bits_for(largest)
     shift, above = np.uint64(64 - bits), np.uint64(part_bits)
-    owners, firsts, lows = np.empty(1 << bits, np.int64), np.empty(largest, np.int64), np.empty(largest, np.int64)
+    owners, firsts, lows = (
+        np.empty(1 << bits, np.int64),
+        np.empty(largest, np.int64),
+        np.empty(largest, np.int64),
+    )
     count = 0
     for part in range(ends.size - 1):
         start, stop = ends[part], ends[part + 1]

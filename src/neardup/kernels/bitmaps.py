@@ -1,12 +1,13 @@
 """Bitmaps of sets: from a few words of each set, an upper bound of how many shingles two sets share.
 
-Every shingle flips one bit of the bitmap of its set, chosen by its hash. A shingle of both sets flips the same bit in
-both, so the bitmaps differ in at most as many bits as there are shingles in only one of the sets: two sets whose
-bitmaps differ in more bits than the threshold allows shingles are not similar. This is the bitmap filter of Sandes,
-Teodoro and Melo (2020), with bitmaps whose width grows with the set; see docs/decisions/0035.
+Every shingle flips one bit of the bitmap of its set, chosen by its hash. A shingle of both sets
+flips the same bit in both, so the bitmaps differ in at most as many bits as there are shingles in
+only one of the sets: two sets whose bitmaps differ in more bits than the threshold allows shingles
+are not similar. This is the bitmap filter of Sandes, Teodoro and Melo (2020), with bitmaps whose
+width grows with the set; see docs/decisions/0035.
 
-The bitmaps of a run stand end to end, each in as many words as `first_word` leaves between two documents, so no places
-are stored.
+The bitmaps of a run stand end to end, each in as many words as `first_word` leaves between two
+documents, so no places are stored.
 """
 
 from typing import Any
@@ -17,10 +18,11 @@ from neardup.kernels.bounds import least_overlap
 from neardup.kernels.compilation import inner, kernel, uncounted
 from neardup.kernels.similarity import count_ones
 
-# Two bits per shingle: of sets with a Jaccard similarity of .75, below the threshold .8, 99 % are recognised.
+# Two bits per shingle: of sets with a Jaccard similarity of .75, below the threshold .8, 99 % are
+# recognised.
 SHINGLES_A_WORD = 32
-# A bitmap uses a number of words with four leading binary digits, so that sets of about the same size often have
-# bitmaps of the same width, and a query is seldom written again.
+# A bitmap uses a number of words with four leading binary digits, so that sets of about the same
+# size often have bitmaps of the same width, and a query is seldom written again.
 WIDTH_DIGITS = 4
 # More than there are widths: 8 for each power of two.
 NUM_WIDTHS = 512
@@ -122,5 +124,7 @@ def mark_possible(shingles, ends, bitmaps, docs, threshold, is_possible):
             used += width
         if stop - start != last_size:
             last_size = stop - start
-            most = shingles.size + last_size - 2 * least_overlap(shingles.size, last_size, threshold)
+            most = (
+                shingles.size + last_size - 2 * least_overlap(shingles.size, last_size, threshold)
+            )
         is_possible[at] = not _is_over(own, places[number], bitmaps, first, width, most)

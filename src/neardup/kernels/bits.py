@@ -28,7 +28,9 @@ def load64(array, index):
 @intrinsic
 def _load64(typing_context, array, index):
     def codegen(context, builder, signature, args):
-        return builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], _WORD64), align=1)
+        return builder.load(
+            _pointer(context, builder, signature.args[0], args[0], args[1], _WORD64), align=1
+        )
 
     return types.uint64(array, types.int64), codegen
 
@@ -46,7 +48,11 @@ def store64(array, index, value):
 @intrinsic
 def _store64(typing_context, array, index, value):
     def codegen(context, builder, signature, args):
-        builder.store(args[2], _pointer(context, builder, signature.args[0], args[0], args[1], _WORD64), align=1)
+        builder.store(
+            args[2],
+            _pointer(context, builder, signature.args[0], args[0], args[1], _WORD64),
+            align=1,
+        )
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.uint64), codegen
@@ -117,9 +123,13 @@ def _fold_ascii_block(typing_context, source, at, target, to):
         def within(values, first, count):
             return builder.icmp_unsigned("<", builder.sub(values, constant(first)), constant(count))
 
-        raw = builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], vector), align=1)
+        raw = builder.load(
+            _pointer(context, builder, signature.args[0], args[0], args[1], vector), align=1
+        )
         lower = builder.select(within(raw, 65, 26), builder.or_(raw, constant(32)), raw)
-        builder.store(lower, _pointer(context, builder, signature.args[2], args[2], args[3], vector), align=1)
+        builder.store(
+            lower, _pointer(context, builder, signature.args[2], args[2], args[3], vector), align=1
+        )
         words = builder.or_(within(lower, 97, 26), within(lower, 48, 10))
         above = builder.icmp_signed("<", raw, constant(0))
         return context.make_tuple(

@@ -16,15 +16,17 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.runtime.nrt import rtsys
 
-# For each array that a kernel returns, Numba calls this function, which is all the Python that runs in a kernel: Ctrl-C
-# that comes meanwhile is raised in it, and Numba goes on with what was not returned: a SystemError instead of
-# KeyboardInterrupt, or a crash. The cache runs no Python code after the first call of a kernel.
+# For each array that a kernel returns, Numba calls this function, which is all the Python that runs
+# in a kernel: Ctrl-C that comes meanwhile is raised in it, and Numba goes on with what was not
+# returned: a SystemError instead of KeyboardInterrupt, or a crash. The cache runs no Python code
+# after the first call of a kernel.
 serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
 # Without wrappers for Python, they compile in half the time.
 _UNWRAPPED: Final[Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_UNWRAPPED)
-# A kernel that allocates no arrays needs no reference counting. Numba counts references on every access to an array in
-# a tuple and on every view, with atomic instructions: half of the time of comparing sets of 100 shingles.
+# A kernel that allocates no arrays needs no reference counting. Numba counts references on every
+# access to an array in a tuple and on every view, with atomic instructions: half of the time of
+# comparing sets of 100 shingles.
 _UNCOUNTED: Final[Any] = _UNWRAPPED | {"_nrt": False}
 uncounted = numba.njit(**_UNCOUNTED)
 # The compiled replacement of a plain Python function, and the same without reference counting.
@@ -35,8 +37,8 @@ uncounted_overload = partial(extending.overload, jit_options=_UNCOUNTED)
 class _LinkedCode(JITCodeLibrary):
     """The code of a function that only compiled code calls: it becomes part of its callers, and is optimised there.
 
-    Numba would optimise such a function, and compile it to machine code, again at every level of calls: a fifth of the
-    compile time (docs/decisions/0025).
+    Numba would optimise such a function, and compile it to machine code, again at every level of
+    calls: a fifth of the compile time (docs/decisions/0025).
     """
 
     def _optimize_final_module(self) -> None:
@@ -78,7 +80,8 @@ class _KernelCompiler(Compiler):
 class _CompiledBefore(FunctionCache):
     """Loads compiled code without Numba's registries, which only compilation needs: saves 0.15 s of every start.
 
-    If a cache file is damaged in any way, the kernel is compiled, and saved again if the disk has space.
+    If a cache file is damaged in any way, the kernel is compiled, and saved again if the disk has
+    space.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -89,7 +92,9 @@ class _CompiledBefore(FunctionCache):
         except Exception:  # noqa: BLE001 - unpickling a damaged file, such as after a full disk, can raise anything
             self._forget()
             return None
-        if found is not None and tuple(found.signature.args) != tuple(sig):  # two processes saved it simultaneously
+        if found is not None and tuple(found.signature.args) != tuple(
+            sig
+        ):  # two processes saved it simultaneously
             self._forget()
             return None
         return found
@@ -106,6 +111,8 @@ class _CompiledBefore(FunctionCache):
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call with arguments of some types, and cache the code for later processes."""
-    dispatcher: Any = numba.njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
+    dispatcher: Any = numba.njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(
+        function
+    )
     dispatcher._cache = _CompiledBefore(function)
     return dispatcher

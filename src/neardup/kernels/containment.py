@@ -1,7 +1,7 @@
 """Which sets contain most of another: the exact join by containment.
 
-If a share t of the n items of a set, the needle, is contained in another set, the two share one of the needle's rarest
-n - ceil(t n) + 1 items, so the posting lists of these have all candidates.
+If a share t of the n items of a set, the needle, is contained in another set, the two share one of
+the needle's rarest n - ceil(t n) + 1 items, so the posting lists of these have all candidates.
 """
 
 from neardup.kernels.bounds import least_share
@@ -36,13 +36,20 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
         least = least_share(size, threshold)
         # Items that no other document has are the rarest; their lists are not scanned.
         for step in range(walks.ends[needle], walks.ends[needle + 1] - least + 1):
-            for place in range(postings.ends[walks.lists[step]], postings.ends[walks.lists[step] + 1]):
+            for place in range(
+                postings.ends[walks.lists[step]], postings.ends[walks.lists[step] + 1]
+            ):
                 doc = postings.members[place]
                 if seen[doc] == num_walks[0]:
                     continue
                 seen[doc] = num_walks[0]
                 other = ends[doc + 1] - ends[doc]
-                if doc == needle or other < least or groups[doc] != groups[needle] or max(doc, needle) < first_own:
+                if (
+                    doc == needle
+                    or other < least
+                    or groups[doc] != groups[needle]
+                    or max(doc, needle) < first_own
+                ):
                     continue
                 compared += 1
                 shared = shared_items(hashes, ends, needle, hashes, ends, doc, least)
@@ -67,4 +74,6 @@ def count_shared(sets, others, pairs, threshold, shared):
     for at in range(pairs.shape[0]):
         own, other = pairs[at, 0], pairs[at, 1]
         least = least_share(others.ends[other + 1] - others.ends[other], threshold)
-        shared[at] = shared_items(sets.shingles, sets.ends, own, others.shingles, others.ends, other, least)
+        shared[at] = shared_items(
+            sets.shingles, sets.ends, own, others.shingles, others.ends, other, least
+        )

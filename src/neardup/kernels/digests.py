@@ -1,9 +1,10 @@
 """128-bit digests of sets and of rows of words, under a secret key.
 
-Equal digests count as equal documents, without a comparison. Half a digest is a polynomial of the contents, evaluated
-at a secret point modulo the prime 2**61 - 1: two polynomials agree at no more points than their degree. So whatever the
-documents are, and whoever wrote them, only the key decides whether two different ones share a digest. The bound is in
-docs/decisions/0033. It holds only while the key is unknown: it must not follow from a public seed.
+Equal digests count as equal documents, without a comparison. Half a digest is a polynomial of the
+contents, evaluated at a secret point modulo the prime 2**61 - 1: two polynomials agree at no more
+points than their degree. So whatever the documents are, and whoever wrote them, only the key
+decides whether two different ones share a digest. The bound is in docs/decisions/0033. It holds
+only while the key is unknown: it must not follow from a public seed.
 """
 
 import numpy as np
@@ -17,7 +18,8 @@ from neardup.kernels.compilation import inner, kernel, overload
 KEY_SIZE = 6
 PRIME = np.uint64((1 << 61) - 1)
 PRIME_BITS = np.uint64(61)
-# Factors are stored eight times as large: the high half of a product of 128 bits is then the part beyond 61 bits.
+# Factors are stored eight times as large: the high half of a product of 128 bits is then the part
+# beyond 61 bits.
 SCALE_BITS = np.uint64(3)
 FACTOR_BITS = np.uint64(59)
 DROPPED_BITS = np.uint64(64) - FACTOR_BITS
@@ -58,7 +60,8 @@ def _overload_multiply_modulo(value, factor):
 def coefficient(word, multiplier):
     """Return a word as a number below 2**59; different words rarely have the same one, whatever they are.
 
-    A word has more bits than a remainder, so words could be chosen that have the same remainder under any key.
+    A word has more bits than a remainder, so words could be chosen that have the same remainder
+    under any key.
     """
     return (word * multiplier) >> DROPPED_BITS
 

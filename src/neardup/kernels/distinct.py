@@ -1,14 +1,30 @@
 """Shingle hashes to sets: distinct, sorted, digested, or numbered by repetition.
 
-The table of hash_sets.py holds its keys almost in order: scanning it and one insertion sort give the sorted set in
-linear time. A document whose hashes were constructed to collide is sorted instead, with the same result.
+The table of hash_sets.py holds its keys almost in order: scanning it and one insertion sort give
+the sorted set in linear time. A document whose hashes were constructed to collide is sorted
+instead, with the same result.
 """
 
 import numpy as np
 
 from neardup.kernels.compilation import inner, kernel
-from neardup.kernels.digests import FACTOR_ONE, add_to_digest, factor_of, multiply_modulo, remainder_of
-from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, largest_set, max_steps, probe, table_for
+from neardup.kernels.digests import (
+    FACTOR_ONE,
+    add_to_digest,
+    factor_of,
+    multiply_modulo,
+    remainder_of,
+)
+from neardup.kernels.hash_sets import (
+    ZERO,
+    capacity_for,
+    fill,
+    home_of,
+    largest_set,
+    max_steps,
+    probe,
+    table_for,
+)
 from neardup.kernels.mixing import HALF
 from neardup.kernels.sorting import clear, order_of, sort_values
 
@@ -29,10 +45,11 @@ def _mark_firsts(values, is_first):
 def _fill_in_order(shingles, start, end, table, capacity, to, key):
     """Write distinct shingles to shingles[to:] in order of appearance, and digest them.
 
-    Returns their end, where to resume, the last slot, and both halves of the digest. The position to resume is before
-    `end` only if probing took too many steps.
+    Returns their end, where to resume, the last slot, and both halves of the digest. The position
+    to resume is before `end` only if probing took too many steps.
     """
-    # Unsigned, because Numba checks a signed index for being negative. No branch on whether a shingle is new.
+    # Unsigned, because Numba checks a signed index for being negative. No branch on whether a
+    # shingle is new.
     steps, wide = max_steps(end - start), np.uint64(capacity)
     at, stop, front = np.uint64(start), np.uint64(end), np.uint64(to)
     # Read once: the compiler cannot know that the key does not change as shingles are written.
@@ -52,8 +69,12 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
         shingles[front] = shingle
         is_new = found == ZERO
         front += np.uint64(is_new)
-        low = multiply_modulo(low, factor_of(shingle, low_multiplier, low_point) if is_new else FACTOR_ONE)
-        high = multiply_modulo(high, factor_of(shingle, high_multiplier, high_point) if is_new else FACTOR_ONE)
+        low = multiply_modulo(
+            low, factor_of(shingle, low_multiplier, low_point) if is_new else FACTOR_ONE
+        )
+        high = multiply_modulo(
+            high, factor_of(shingle, high_multiplier, high_point) if is_new else FACTOR_ONE
+        )
         at += ONE
     # Keys that were probed past the capacity lie behind it without a gap.
     last = capacity
@@ -92,7 +113,9 @@ def digest_sets(shingles, ends, key, digests, sizes):
     table, to = table_for(ends), np.int64(0)
     for doc in range(ends.size - 1):
         start, capacity = to, capacity_for(ends[doc + 1] - ends[doc])
-        to, at, last, low, high = _fill_in_order(shingles, ends[doc], ends[doc + 1], table, capacity, start, key)
+        to, at, last, low, high = _fill_in_order(
+            shingles, ends[doc], ends[doc + 1], table, capacity, start, key
+        )
         clear(table, last + 1)
         if at < ends[doc + 1]:
             digested = to
@@ -107,7 +130,9 @@ def digest_sets(shingles, ends, key, digests, sizes):
 def _sort_table(table, last, scanned, distinct, first):
     """Clear a table up to the last slot used, and write its keys in order; return their end."""
     to = first
-    for place in range(last + 1):  # no branch on whether the slot is free, which would be unpredictable
+    for place in range(
+        last + 1
+    ):  # no branch on whether the slot is free, which would be unpredictable
         scanned[to - first] = table[place]
         to += table[place] != ZERO
     clear(table, last + 1)
@@ -173,7 +198,9 @@ def sample_shingles(shingles, mask, places, sampled):
         shingle = shingles[at]
         places[count] = at
         sampled[count] = shingle
-        count += np.uint64((shingle & mask) == ZERO)  # no branch, which would be mispredicted once in 16 times
+        count += np.uint64(
+            (shingle & mask) == ZERO
+        )  # no branch, which would be mispredicted once in 16 times
     return np.int64(count)
 
 

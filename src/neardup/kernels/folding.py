@@ -1,8 +1,8 @@
 """From UTF-8 to folded text and a bitmap of its words, through the Unicode table.
 
-The bitmap has one bit per byte of the folded text, set inside words. 64 ASCII bytes are folded at a time, anything else
-one code point at a time. A character that is a token of its own gets separators around it in the folded text, so code
-that reads the bitmap is independent of scripts.
+The bitmap has one bit per byte of the folded text, set inside words. 64 ASCII bytes are folded at a
+time, anything else one code point at a time. A character that is a token of its own gets separators
+around it in the folded text, so code that reads the bitmap is independent of scripts.
 """
 
 import numpy as np
@@ -22,7 +22,8 @@ SPACE = np.uint32(1 << 27)
 NFC_MAYBE = np.uint32(1 << 28)
 UNKNOWN = np.uint32(1 << 29)
 REPLACEMENT = np.int64(0xFFFD)
-# Flags that the fast path for three-byte characters cannot handle: all except the kind and composing.
+# Flags that the fast path for three-byte characters cannot handle: all except the kind and
+# composing.
 SPECIAL = FOLD_MASK | NFC_ATTENTION | UNKNOWN
 THREE_BYTES_MASK, THREE_BYTES = np.uint64(0xC0C0F0), np.uint64(0x8080E0)
 ZERO = np.uint64(0)
@@ -118,20 +119,27 @@ def fold_document(source, start, end, table, edge, folded, mask):
         starter, last_combining = np.uint32(0), np.uint8(0)
         if at > start:
             starter = entries[(np.int64(index[0]) << 8) + np.int64(source[at - 1])]
-        # A lone ASCII byte between others, such as the space between two Korean words, is not worth a block.
+        # A lone ASCII byte between others, such as the space between two Korean words, is not worth
+        # a block.
         while at < end and (source[at] >= 0x80 or (at + 1 < end and source[at + 1] >= 0x80)):
             loaded = load64(source, at) if at + 8 <= end else ZERO
             point, width = _three_bytes(loaded), 3
             entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
-            # Most Asian scripts: three bytes that fold to themselves and need no NFC check. All others take the slow
-            # path.
-            is_plain = (loaded & THREE_BYTES_MASK) == THREE_BYTES and point >= 0x800 and not entry & SPECIAL
+            # Most Asian scripts: three bytes that fold to themselves and need no NFC check. All
+            # others take the slow path.
+            is_plain = (
+                (loaded & THREE_BYTES_MASK) == THREE_BYTES
+                and point >= 0x800
+                and not entry & SPECIAL
+            )
             if is_plain:
                 starter, last_combining = entry, np.uint8(0)
             else:
                 point, width = decode(source, at, end)
                 entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
-                combining = combining_classes[(np.int64(combining_index[point >> 8]) << 8) + (point & 255)]
+                combining = combining_classes[
+                    (np.int64(combining_index[point >> 8]) << 8) + (point & 255)
+                ]
                 if entry & NFC_ATTENTION and breaks_nfc(entry, starter, combining, last_combining):
                     is_normal = False
                 if combining == 0:
@@ -143,7 +151,9 @@ def fold_document(source, start, end, table, edge, folded, mask):
             if is_plain:
                 store64(folded, to + before, loaded)
             elif kind != 0:
-                width = _encode((point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before)
+                width = _encode(
+                    (point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before
+                )
             if kind != 0:
                 bits = ((ONE << np.uint64(width)) - ONE) << np.uint64(before)
                 count = before + width + (1 if kind == SINGLE else 0)

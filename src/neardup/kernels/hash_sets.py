@@ -1,12 +1,13 @@
 """Hash tables of 64-bit hashes, safe against adversarial input.
 
-The table of one set: the slot of a hash is the hash scaled to the table, with linear probing, so the table keeps its
-keys almost in order. Shingle hashes are finalised and never zero, so zero marks a free slot.
+The table of one set: the slot of a hash is the hash scaled to the table, with linear probing, so
+the table keeps its keys almost in order. Shingle hashes are finalised and never zero, so zero marks
+a free slot.
 
 The table of many keys: owners of slots; keys are mixed first.
 
-Anyone who knows the constants, or the seed, can construct hashes that collide. So probing steps are counted: if they
-exceed a few per key, callers sort instead, with the same result.
+Anyone who knows the constants, or the seed, can construct hashes that collide. So probing steps are
+counted: if they exceed a few per key, callers sort instead, with the same result.
 """
 
 import numpy as np
@@ -17,8 +18,8 @@ from neardup.kernels.sorting import order_of
 
 ZERO = np.uint64(0)
 MAX_SPARSE = 1 << 14
-# Random hashes take at most 1 step per key. The insertion sort of a table takes no more steps than probing did, because
-# a key is behind a larger one only if it probed past it.
+# Random hashes take at most 1 step per key. The insertion sort of a table takes no more steps than
+# probing did, because a key is behind a larger one only if it probed past it.
 STEPS_BASE, STEPS_PER_KEY = 1 << 10, 8
 # The owner of a free slot.
 FREE = -1
@@ -49,7 +50,9 @@ def largest_set(ends):
 def table_for(ends):
     """Allocate a table that fits any of the sets, with extra slots for keys that probe past the capacity."""
     largest = largest_set(ends)
-    return np.zeros(max(capacity_for(largest), capacity_for(min(largest, MAX_SPARSE))) + largest + 1, np.uint64)
+    return np.zeros(
+        max(capacity_for(largest), capacity_for(min(largest, MAX_SPARSE))) + largest + 1, np.uint64
+    )
 
 
 @inner

@@ -1,7 +1,8 @@
 """Extract one text column from JSON Lines and unescape it; the rest of each line is left to a JSON parser.
 
-A text is replaced by an empty string, a token of the same kind, so the remaining lines are valid JSON exactly if the
-original lines are. Only the inside of the texts, which the parser no longer sees, is checked here.
+A text is replaced by an empty string, a token of the same kind, so the remaining lines are valid
+JSON exactly if the original lines are. Only the inside of the texts, which the parser no longer
+sees, is checked here.
 """
 
 import numpy as np
@@ -46,7 +47,9 @@ def _copy_block(typing_context, source, at, target, to):
         vector = ir.VectorType(_BYTE, BLOCK)
 
         def pointer(argument, index):
-            data = context.make_array(signature.args[argument])(context, builder, args[argument]).data
+            data = context.make_array(signature.args[argument])(
+                context, builder, args[argument]
+            ).data
             return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
         def constant(byte):
@@ -55,12 +58,15 @@ def _copy_block(typing_context, source, at, target, to):
         raw = builder.load(pointer(0, args[1]), align=1)
         builder.store(raw, pointer(2, args[3]), align=1)
         is_end = builder.or_(
-            builder.icmp_unsigned("==", raw, constant(QUOTE)), builder.icmp_unsigned("==", raw, constant(BACKSLASH))
+            builder.icmp_unsigned("==", raw, constant(QUOTE)),
+            builder.icmp_unsigned("==", raw, constant(BACKSLASH)),
         )
         is_end = builder.or_(is_end, builder.icmp_unsigned("<", raw, constant(SPACE)))
         bits = builder.zext(builder.bitcast(is_end, ir.IntType(BLOCK)), _WORD64)
         # The bit above the block stops the count if the whole block is plain.
-        return builder.cttz(builder.or_(bits, ir.Constant(_WORD64, 1 << BLOCK)), ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(
+            builder.or_(bits, ir.Constant(_WORD64, 1 << BLOCK)), ir.Constant(ir.IntType(1), 1)
+        )
 
     return types.int64(source, types.int64, target, types.int64), codegen
 
@@ -164,7 +170,8 @@ def most_lines(num_bytes: int, num_name_bytes: int) -> int:
 def cut_texts(lines, name, texts, ends, rest):
     """Extract the text of every line, and return the number of remaining bytes; ODD unless each line has exactly one.
 
-    ODD is also returned for any string with a broken escape, a lone surrogate or a control character.
+    ODD is also returned for any string with a broken escape, a lone surrogate or a control
+    character.
 
     lines  uint8[num_bytes]       lines, each with its newline, which the last may lack; valid UTF-8
     name   uint8[num_name_bytes]  the column of the text
@@ -173,7 +180,9 @@ def cut_texts(lines, name, texts, ends, rest):
     rest   uint8[num_bytes]       written from the front: the lines with empty texts
     """
     at = to = num_rest = copied = row = depth = np.int64(0)
-    is_name = is_named = has_text = False  # the last string is the name; the value is next; it was found
+    is_name = is_named = has_text = (
+        False  # the last string is the name; the value is next; it was found
+    )
     ends[0] = 0
     while at < lines.size:
         byte = lines[at]

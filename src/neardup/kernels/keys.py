@@ -1,8 +1,8 @@
 """The secrets that kernels hash with: those of the seed, and those of digests, which no seed determines.
 
-BLAKE2b derives secrets from the seed, so that one known secret reveals nothing about the others or the seed. Digests
-decide without a comparison which documents are equal, so their key is secret even if the seed is public: it is drawn
-from the operating system, and appears in no result.
+BLAKE2b derives secrets from the seed, so that one known secret reveals nothing about the others or
+the seed. Digests decide without a comparison which documents are equal, so their key is secret even
+if the seed is public: it is drawn from the operating system, and appears in no result.
 """
 
 from __future__ import annotations

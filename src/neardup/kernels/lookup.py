@@ -10,7 +10,8 @@ from neardup.kernels.similarity import agreement, count_ones, passes, scratch_fo
 
 # A directory of one entry uses no bits; the shift would be 64, which is undefined.
 WHOLE = 64
-# With more words of marks per document than this, documents are sorted instead: it takes as long as reading 64 words.
+# With more words of marks per document than this, documents are sorted instead: it takes as long as
+# reading 64 words.
 WORDS_A_DOC = 64
 
 
@@ -126,7 +127,8 @@ def _append_distinct(met, count, query, found):
 def _sort_marked(met, marks, docs):
     """Write the distinct ones of the documents `met` to `docs`, ascending; return their number.
 
-    Every document marks a bit, so it takes linear time. marks: a bit per document, zeros before and after.
+    Every document marks a bit, so it takes linear time. marks: a bit per document, zeros before and
+    after.
     """
     low, high = marks.size, np.int64(-1)
     for at in range(met.size):
@@ -185,7 +187,8 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold, be
     begin        int64                      the first query
     enough       int64                      pairs after which no other query is begun
 
-    Returns queries, documents, the first query that was not looked up, and whether all postings are valid.
+    Returns queries, documents, the first query that was not looked up, and whether all postings are
+    valid.
     """
     bits = _bits_of(directory)
     found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
@@ -200,7 +203,9 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold, be
                 is_sound = False
                 continue
             met = _with_room(met, count, count + last - first)
-            count, is_valid = _collect(docs[first:last], sizes, query_sizes[query], threshold, met, count)
+            count, is_valid = _collect(
+                docs[first:last], sizes, query_sizes[query], threshold, met, count
+            )
             is_sound = is_sound and is_valid
         num_words = (sizes.size + 63) >> 6
         if count * WORDS_A_DOC < num_words or count < WORDS_A_DOC:
@@ -224,7 +229,9 @@ def mark_agreeing(query_signatures, signatures, queries, docs, min_agreement, is
     is_agreeing       bool  [num_pairs]              written
     """
     for at in range(queries.size):
-        is_agreeing[at] = agreement(query_signatures[queries[at]], signatures[docs[at]]) >= min_agreement
+        is_agreeing[at] = (
+            agreement(query_signatures[queries[at]], signatures[docs[at]]) >= min_agreement
+        )
 
 
 @kernel
@@ -245,7 +252,11 @@ def scan(query_keys, query_sizes, keys, sizes, threshold):
             shared = 0
             for band in range(keys.shape[1]):  # without a branch, so that many are compared at once
                 shared += keys[doc, band] == query_keys[query, band]
-            if shared > 0 and sizes[doc] > 0 and _is_within(query_sizes[query], sizes[doc], threshold):
+            if (
+                shared > 0
+                and sizes[doc] > 0
+                and _is_within(query_sizes[query], sizes[doc], threshold)
+            ):
                 met[count] = doc
                 count += 1
         found = _append_distinct(met, count, query, found)
@@ -266,7 +277,12 @@ def count_shared(sets, keys, docs, directory, sizes, threshold):
     Returns (sets, documents, shared shingles), and whether all postings are valid.
     """
     bits = _bits_of(directory)
-    owners, met, shared, total = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64), 0
+    owners, met, shared, total = (
+        np.empty(64, np.int64),
+        np.empty(64, np.int64),
+        np.empty(64, np.int64),
+        0,
+    )
     counts, touched = np.zeros(sizes.size, np.int64), np.empty(64, np.int64)
     is_sound = True
     for owner in range(sets.ends.size - 1):

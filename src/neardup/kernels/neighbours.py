@@ -1,7 +1,7 @@
 """Exact k-nearest-neighbour search: posting lists for sets, blocks of all pairs for bits and vectors.
 
-The best of a query are in one row of `best_values` and `best_rows`, the most similar first, ties by row. The caller
-initialises them with a value that must be exceeded and with NOBODY.
+The best of a query are in one row of `best_values` and `best_rows`, the most similar first, ties by
+row. The caller initialises them with a value that must be exceeded and with NOBODY.
 """
 
 import numpy as np
@@ -10,9 +10,11 @@ from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.similarity import cosine, count_ones, nearness
 from neardup.kernels.sorted_sets import weight_sums
 
-# The first k times this many candidates are compared immediately, which raises the bound for the rest.
+# The first k times this many candidates are compared immediately, which raises the bound for the
+# rest.
 EAGER = 4
-# The denominator of the share: the union (Jaccard), the query's items, the neighbour's, or those of the smaller set.
+# The denominator of the share: the union (Jaccard), the query's items, the neighbour's, or those of
+# the smaller set.
 OF_UNION, OF_QUERY, OF_NEIGHBOUR, OF_SMALLER = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
 
 
@@ -46,7 +48,9 @@ def _whole(total, other, share):
 @inner
 def _set_similarity(queries, docs, query, doc, share):
     smaller, larger = weight_sums(queries, query, docs, doc)
-    return smaller / (larger if share == OF_UNION else _whole(queries.totals[query], docs.totals[doc], share))
+    return smaller / (
+        larger if share == OF_UNION else _whole(queries.totals[query], docs.totals[doc], share)
+    )
 
 
 @inner
@@ -68,9 +72,9 @@ def _most_unseen(rest, total, share, slack):
 def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_values, best_rows):
     """Find the best of some queries among weighted sets.
 
-    The posting lists of a query are scanned, the rarest item first. A document that is in none of the lists so far
-    shares at most the remaining weight; once that cannot beat the worst of the best, the scan ends, and the candidates
-    found by then are compared exactly.
+    The posting lists of a query are scanned, the rarest item first. A document that is in none of
+    the lists so far shares at most the remaining weight; once that cannot beat the worst of the
+    best, the scan ends, and the candidates found by then are compared exactly.
 
     queries      Bags
     docs         Bags
@@ -88,7 +92,12 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
     seen, shared, met, num_walks = scratch
     for query in range(span[0], span[1]):
         values, rows = best_values[query - span[0]], best_rows[query - span[0]]
-        total, group, eager, num_met = queries.totals[query], queries.groups[query], EAGER * values.size, 0
+        total, group, eager, num_met = (
+            queries.totals[query],
+            queries.groups[query],
+            EAGER * values.size,
+            0,
+        )
         num_walks[0] += 1
         walk, rest = num_walks[0], 0.0
         for at in range(walks.ends[query], walks.ends[query + 1]):
@@ -127,7 +136,9 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
 
 
 @kernel
-def list_sets(queries, docs, walks, postings, own, span, rule, above, scratch, found_values, found_ends):
+def list_sets(
+    queries, docs, walks, postings, own, span, rule, above, scratch, found_values, found_ends
+):
     """List all documents above a similarity for some queries, in any order; return how many there are.
 
     Arguments as for `nearest_sets`, except
@@ -217,13 +228,19 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
                 differing[place] += count_ones(word ^ words[place])
         for place in range(differing.size):
             doc = doc_span[0] + place
-            if differing[place] <= most and doc != own[query] and groups[0][query] == groups[1][doc]:
+            if (
+                differing[place] <= most
+                and doc != own[query]
+                and groups[0][query] == groups[1][doc]
+            ):
                 _enter((num_bits - differing[place]) / num_bits, doc, values, rows)
                 most = _most_differing(values[-1], num_bits)
 
 
 @kernel
-def nearest_vectors(products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows):
+def nearest_vectors(
+    products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows
+):
     """Compare some queries with a block of vectors by angle; only possible neighbours are computed exactly.
 
     products     float32[span, block]           approximate cosines
@@ -260,7 +277,9 @@ def _farthest(value):
 
 
 @kernel
-def nearest_points(products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows):
+def nearest_points(
+    products, queries, docs, own, groups, margin, span, first_doc, best_values, best_rows
+):
     """Compare some queries with a block of vectors by their distance, as `nearest_vectors` does.
 
     products  float64[span, block]  approximate dot products
@@ -275,7 +294,8 @@ def nearest_points(products, queries, docs, own, groups, margin, span, first_doc
             doc = first_doc + column
             other = docs[1][doc]
             rounding = margin * (length + other) ** 2
-            # An overflow gives NaN, which never exceeds a bound, so the distance is computed exactly.
+            # An overflow gives NaN, which never exceeds a bound, so the distance is computed
+            # exactly.
             if length**2 + other**2 - 2.0 * products[row, column] - rounding > farthest:
                 continue
             if doc != own[query] and groups[0][query] == groups[1][doc]:

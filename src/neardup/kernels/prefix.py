@@ -1,7 +1,8 @@
 """The exact join: count shingles, compute prefixes, and link documents that may be similar.
 
-Two sets with intersection / union >= t share one of the first n - ceil(t n) + 1 shingles of each, in any order common
-to all sets; here the rarest come first. The position of the first shared one, and both sizes, bound the similarity.
+Two sets with intersection / union >= t share one of the first n - ceil(t n) + 1 shingles of each,
+in any order common to all sets; here the rarest come first. The position of the first shared one,
+and both sizes, bound the similarity.
 """
 
 import numpy as np
@@ -15,8 +16,8 @@ from neardup.kernels.union_find import find_root, join
 MOST = 255
 COUNT_SHIFT = np.uint64(56)
 HASH_SHIFT = np.uint64(8)
-# This many smaller documents of a list are examined one by one; the last of them represents the rest, so that the cost
-# of a list is linear in its length.
+# This many smaller documents of a list are examined one by one; the last of them represents the
+# rest, so that the cost of a list is linear in its length.
 WINDOW = 64
 
 
@@ -47,7 +48,8 @@ def count_shingles(shingles, counts):
 def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     """Write the prefix of every document that may have a partner, without shingles that occur in no other document.
 
-    A document without a shared prefix shingle cannot have a partner. Returns the number of shingles written.
+    A document without a shared prefix shingle cannot have a partner. Returns the number of shingles
+    written.
 
     shingles   uint64[num_shingles]   distinct in each document, in any order
     ends       int64 [num_docs + 1]   document d owns shingles[ends[d]:ends[d + 1]]; none is empty
@@ -83,7 +85,9 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
         taken = np.int64(0)
         for at in range(size):
             if 2 <= own_counts[at] < last:
-                ranked[taken] = (np.uint64(own_counts[at]) << COUNT_SHIFT) | (shingles[start + at] >> HASH_SHIFT)
+                ranked[taken] = (np.uint64(own_counts[at]) << COUNT_SHIFT) | (
+                    shingles[start + at] >> HASH_SHIFT
+                )
                 taken += 1
         sort_values(ranked, spare, taken)
         for at in range(shown - num_own):
@@ -134,11 +138,15 @@ def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
             other = smaller[at]
             if is_in_reach(size, place, sizes[other], places[other], threshold):
                 join(parents, docs[entry], docs[other])
-        # Of all sizes that fit, the smallest is in reach if any is. A document in reach beyond the window is also in
-        # reach of the last one in it, which is no larger than this one, and may itself be the smaller of a pair.
-        if first < window and is_in_reach(size, place, sizes[smaller[first]], np.int64(0), threshold):
+        # Of all sizes that fit, the smallest is in reach if any is. A document in reach beyond the
+        # window is also in reach of the last one in it, which is no larger than this one, and may
+        # itself be the smaller of a pair.
+        if first < window and is_in_reach(
+            size, place, sizes[smaller[first]], np.int64(0), threshold
+        ):
             join(parents, docs[entry], docs[smaller[window - 1]])
-        # With a larger partner, the remaining shingles must suffice as with a partner of its own size.
+        # With a larger partner, the remaining shingles must suffice as with a partner of its own
+        # size.
         if is_in_reach(size, place, size, place, threshold):
             smaller[num_smaller] = entry
             num_smaller += 1

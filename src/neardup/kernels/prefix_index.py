@@ -1,8 +1,9 @@
 """An index of the least frequent shingles of a few sets, through which many documents are streamed.
 
-Two sets of similarity >= t share k of any n - ceil(t n) + k shingles of either, so only that many of each indexed set
-are indexed: infrequent ones, with the smallest hashes. Most shingles of a document are then ruled out by their top bits
-alone.
+Two sets of similarity >= t share k of any n - ceil(t n) + k shingles of either, so only that many
+of each indexed set
+are indexed: infrequent ones, with the smallest hashes. Most shingles of a document are then ruled
+out by their top bits alone.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ class Index(NamedTuple):
     """The indexed shingles of some sets, and what a partner of each of them must have.
 
     coarse, fine        uint64[]                bitmaps by top bits: of the shingle, and of the shingle spread over all
-                                                64-bit numbers, because most indexed shingles are small
+                                                64-bit numbers, because most indexed shingles are
+                                                small
     coarse_/fine_shift  uint64                  64 less the number of these bits
     spreads             uint64[num_lists]       the indexed shingles spread, ascending
     lists               int64 [num_lists]       the list of each
@@ -77,7 +79,12 @@ def _bit(bits, place):
 @inner
 def _pass_filters(shingles, start, end, index, passed):
     """Write the shingles that pass both filters, without branches."""
-    coarse, coarse_shift, fine, fine_shift = index.coarse, index.coarse_shift, index.fine, index.fine_shift
+    coarse, coarse_shift, fine, fine_shift = (
+        index.coarse,
+        index.coarse_shift,
+        index.fine,
+        index.fine_shift,
+    )
     to = 0
     for at in range(start, end):
         passed[to] = shingles[at]
@@ -159,7 +166,11 @@ def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
                     seen_sets[other] = stamp
                     shared[other] = 0
                 shared[other] += 1
-                if shared[other] == needed[other] and num_shingles >= least[other] and groups[doc] == set_groups[other]:
+                if (
+                    shared[other] == needed[other]
+                    and num_shingles >= least[other]
+                    and groups[doc] == set_groups[other]
+                ):
                     if count < found.shape[0]:
                         found[count, 0], found[count, 1] = doc, other
                     count += 1

@@ -10,7 +10,8 @@ from neardup.kernels.similarity import NOBODY
 def lead(order, starts, partners, similarities, matches, values):
     """Process documents in keep order; a partner of a kept document is removed, and points to the most similar one.
 
-    A copy of an earlier document (similarity 1) follows it, even if a more similar one has been kept since.
+    A copy of an earlier document (similarity 1) follows it, even if a more similar one has been
+    kept since.
 
     order         int64  [num_docs]      documents, best keep priority first
     starts        int64  [num_docs + 1]  document d has partners[starts[d]:starts[d + 1]]
@@ -31,5 +32,7 @@ def lead(order, starts, partners, similarities, matches, values):
                 matches[doc] = partner if matches[partner] == NOBODY else matches[partner]
                 values[doc] = values[partner]
                 break
-            if matches[partner] == NOBODY and (matches[doc] == NOBODY or similarities[at] > values[doc]):
+            if matches[partner] == NOBODY and (
+                matches[doc] == NOBODY or similarities[at] > values[doc]
+            ):
                 matches[doc], values[doc] = partner, similarities[at]

@@ -1,12 +1,14 @@
 """Folded text to shingle hashes: finalised 64-bit hashes of word or character n-grams, or of items.
 
-Words take two passes over a document that stays in cache. The first (folding.py) writes the folded text and a bitmap
-of its words. The second finds the edges of words in the bitmap, then hashes the words between them.
+Words take two passes over a document that stays in cache. The first (folding.py) writes the folded
+text and a bitmap of its words. The second finds the edges of words in the bitmap, then hashes the
+words between them.
 
-Every hash is keyed: each factor of each product is masked by its own secret, so without the seed nobody can zero a
-factor or invert a step. The hash of a shingle folds two polynomials of its words' hashes at secret
-points, one of the hashes and one of their halves swapped: modulo 2**64 alone, words in the right order (the Thue-Morse
-sequence) would make the low bits of any such polynomial agree.
+Every hash is keyed: each factor of each product is masked by its own secret, so without the seed
+nobody can zero a factor or invert a step. The hash of a shingle folds two polynomials of its words'
+hashes at secret points, one of the hashes and one of their halves swapped: modulo 2**64 alone,
+words in the right order (the Thue-Morse sequence) would make the low bits of any such polynomial
+agree.
 """
 
 import numpy as np
@@ -35,7 +37,8 @@ NUM_SECRETS = 9
 KEY_SIZE = SHORT + 1 + NUM_SECRETS
 ITEM_END = 0x1F
 FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
-# Blocks whose words are found before they are hashed: enough to amortise loop overhead, in little memory.
+# Blocks whose words are found before they are hashed: enough to amortise loop overhead, in little
+# memory.
 _SPAN = 32
 
 
@@ -71,9 +74,13 @@ def _hash_long(folded, start, width, masks):
     word = fold_multiply(np.uint64(width) ^ length_mask, length_factor)
     at, last = start, start + width - 16
     while at < last:
-        word = fold_multiply(word ^ load64(folded, at) ^ first_mask, load64(folded, at + 8) ^ second_mask)
+        word = fold_multiply(
+            word ^ load64(folded, at) ^ first_mask, load64(folded, at + 8) ^ second_mask
+        )
         at += 16
-    return fold_multiply(word ^ load64(folded, last) ^ first_mask, load64(folded, last + 8) ^ second_mask)
+    return fold_multiply(
+        word ^ load64(folded, last) ^ first_mask, load64(folded, last + 8) ^ second_mask
+    )
 
 
 @inner
@@ -126,7 +133,9 @@ def _find_edges(mask, block, stop, in_word, edges, count):
 
 
 @inner
-def _shingle_words(folded, length, mask, table, size, key, fold_numbers, edges, words, shingles, to):
+def _shingle_words(
+    folded, length, mask, table, size, key, fold_numbers, edges, words, shingles, to
+):
     """Hash the words between the edges of the bitmap, span by span; return where the shingles of this document end.
 
     edges  uint64[...]  room for those of a span, and for the excess of the last write
@@ -152,7 +161,8 @@ def _shingle_words(folded, length, mask, table, size, key, fold_numbers, edges, 
             if fold_numbers and _is_number(folded, start, end, table):
                 folded[start] = 48
                 end = start + 1
-            # Branch here, because passing an array through another function costs as much as the hash.
+            # Branch here, because passing an array through another function costs as much as the
+            # hash.
             if end - start <= SHORT:
                 word = _hash_short(folded, start, end - start, key, word_masks)
             else:
@@ -160,7 +170,9 @@ def _shingle_words(folded, length, mask, table, size, key, fold_numbers, edges, 
             oldest = words[at]
             words[at + window] = word
             rolling = rolling * base + (word - oldest * oldest_power)
-            swapped = swapped * swapped_base + (_swap_halves(word) - _swap_halves(oldest) * oldest_swapped_power)
+            swapped = swapped * swapped_base + (
+                _swap_halves(word) - _swap_halves(oldest) * oldest_swapped_power
+            )
             shingles[to] = _finalise(rolling, swapped, final_masks)
             if num_missing:  # only at the start of a document
                 num_missing -= ONE
@@ -202,7 +214,9 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
     words = np.empty(size + _SPAN * BLOCK // 2 + 1, np.uint64)
     ends[0] = 0
     for doc in range(offsets.size - 1):
-        length, normal = fold_document(source, offsets[doc], offsets[doc + 1], table, edge, folded, mask)
+        length, normal = fold_document(
+            source, offsets[doc], offsets[doc + 1], table, edge, folded, mask
+        )
         is_normal[doc] = normal
         ends[doc + 1] = _shingle_words(
             folded, length, mask, table, size, key, fold_numbers, edges, words, shingles, ends[doc]
@@ -213,12 +227,14 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
 def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hashes of every window of `size` code points; arguments as for `shingle_words`.
 
-    A run of white space is one space; with `fold_numbers` a run of digits is one "0". `shingles` needs room for one
-    shingle per byte, and one more per document.
+    A run of white space is one space; with `fold_numbers` a run of digits is one "0". `shingles`
+    needs room for one shingle per byte, and one more per document.
     """
     index, entries, combining_index, combining_classes = table
     ring = np.zeros(size, np.uint64)
-    (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = _secrets(key)
+    (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = (
+        _secrets(key)
+    )
     oldest_power, oldest_swapped_power = _power(base, size), _power(swapped_base, size)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
@@ -231,13 +247,17 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             point, width = decode(source, at, end)
             at += width
             entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
-            combining = combining_classes[(np.int64(combining_index[point >> 8]) << 8) + (point & 255)]
+            combining = combining_classes[
+                (np.int64(combining_index[point >> 8]) << 8) + (point & 255)
+            ]
             if entry & NFC_ATTENTION and breaks_nfc(entry, starter, combining, last_combining):
                 normal = False
             if combining == 0:
                 starter = entry
             last_combining = combining
-            point = REPLACEMENT if entry & UNKNOWN else (point + np.int64(entry)) & np.int64(FOLD_MASK)
+            point = (
+                REPLACEMENT if entry & UNKNOWN else (point + np.int64(entry)) & np.int64(FOLD_MASK)
+            )
             run = np.uint32(0)
             if entry & SPACE:
                 run, point = SPACE, np.int64(32)
@@ -251,7 +271,9 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             unit = fold_multiply(unit ^ unit_mask, unit_factor)
             oldest = ring[ring_at] if num_points >= size else ZERO
             rolling = rolling * base + (unit - oldest * oldest_power)
-            swapped = swapped * swapped_base + (_swap_halves(unit) - _swap_halves(oldest) * oldest_swapped_power)
+            swapped = swapped * swapped_base + (
+                _swap_halves(unit) - _swap_halves(oldest) * oldest_swapped_power
+            )
             ring[ring_at] = unit
             ring_at = ring_at + 1 if ring_at + 1 < size else 0
             num_points += 1
@@ -269,8 +291,8 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
 def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hash of the bytes of every item, each terminated by ITEM_END; arguments as for `shingle_words`.
 
-    Nothing is folded or normalised: `table`, `size` and `fold_numbers` are not used. `shingles` needs room for one
-    shingle per byte.
+    Nothing is folded or normalised: `table`, `size` and `fold_numbers` are not used. `shingles`
+    needs room for one shingle per byte.
     """
     edge = np.zeros(SHORT, np.uint8)
     word_masks, final_masks, _ = _secrets(key)
@@ -281,7 +303,9 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
             start = at
             while at < end and source[at] != ITEM_END:
                 at += 1
-            if start + SHORT > source.size:  # a short item at the end of the buffer: never read past it
+            if (
+                start + SHORT > source.size
+            ):  # a short item at the end of the buffer: never read past it
                 edge[: at - start] = source[start:at]
                 item = _hash_short(edge, np.int64(0), at - start, key, word_masks)
             elif at - start <= SHORT:

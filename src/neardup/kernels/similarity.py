@@ -1,11 +1,12 @@
 """Exact similarities of documents, by the type of their items.
 
-The type of `items` determines at compile time how two documents, sets or vectors, are compared. So all measures share
-one verification kernel, and no function is passed to it, which would keep it out of Numba's cache.
+The type of `items` determines at compile time how two documents, sets or vectors, are compared. So
+all measures share one verification kernel, and no function is passed to it, which would keep it out
+of Numba's cache.
 
-Two sets are compared by a hash table of the first, which is probed with every shingle of the second, so sets need not
-be sorted. If the hashes of either set were constructed to collide, the first is sorted instead, and searched by
-bisection.
+Two sets are compared by a hash table of the first, which is probed with every shingle of the
+second, so sets need not be sorted. If the hashes of either set were constructed to collide, the
+first is sorted instead, and searched by bisection.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +16,16 @@ import numpy.typing as npt
 
 from neardup.kernels.bounds import least_overlap
 from neardup.kernels.compilation import inner, kernel, overload, uncounted, uncounted_overload
-from neardup.kernels.hash_sets import ZERO, capacity_for, fill, home_of, largest_set, max_steps, probe, table_for
+from neardup.kernels.hash_sets import (
+    ZERO,
+    capacity_for,
+    fill,
+    home_of,
+    largest_set,
+    max_steps,
+    probe,
+    table_for,
+)
 from neardup.kernels.sorted_sets import weight_sums
 from neardup.kernels.sorting import clear, sort_values
 
@@ -170,7 +180,9 @@ def _jaccard(sets, scratch, doc, other, least):
         _load(scratch, shingles, ends[doc], ends[doc + 1], doc)
     overlap = np.int64(-1)
     if state[2] == AS_TABLE:
-        overlap, steps = _overlap(table, capacity_for(size_a), shingles, ends[other], ends[other + 1], needed)
+        overlap, steps = _overlap(
+            table, capacity_for(size_a), shingles, ends[other], ends[other + 1], needed
+        )
         if steps < 0:
             _order_held(scratch, shingles, ends[doc], ends[doc + 1])
     if state[2] == IN_ORDER:
@@ -188,9 +200,12 @@ def _weighted_jaccard(sets, scratch, doc, other, least):
 @uncounted
 def count_ones(word):
     """Return how many bits are 1."""
-    # Adjacent groups of 1, 2 and 4 bits are added, then all bytes by a product; LLVM compiles it to one instruction.
+    # Adjacent groups of 1, 2 and 4 bits are added, then all bytes by a product; LLVM compiles it to
+    # one instruction.
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
@@ -255,7 +270,9 @@ def nearness(one, two):
 
 @uncounted
 def _vector_cosine(vectors, scratch, doc, other, least):
-    return cosine(vectors.values[doc], vectors.values[other], vectors.norms[doc] * vectors.norms[other])
+    return cosine(
+        vectors.values[doc], vectors.values[other], vectors.norms[doc] * vectors.norms[other]
+    )
 
 
 @uncounted

@@ -1,8 +1,9 @@
 """From shingle hashes to signatures: k slots of 32 bits, which agree with probability equal to the Jaccard similarity.
 
-`fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017): one round puts
-every hash into one slot, and only slots left empty take the minimum over all hashes. `minhash` is the classic family of
-k linear permutations. In both the slot-wise minimum of two signatures is the signature of the union.
+`fast_sketch` is a member of the Fast Similarity Sketching family (Dahlgaard, Knudsen, Thorup 2017):
+one round puts every hash into one slot, and only slots left empty take the minimum over all hashes.
+`minhash` is the classic family of k linear permutations. In both the slot-wise minimum of two
+signatures is the signature of the union.
 """
 
 import numpy as np
@@ -32,23 +33,36 @@ def _vector_kernel(lanes):
     def compiled(typing_context, multipliers, addends, at, shingles, start, end, smallest):
         def codegen(context, builder, signature, args):
             def pointer(argument, index, target):
-                data = context.make_array(signature.args[argument])(context, builder, args[argument]).data
+                data = context.make_array(signature.args[argument])(
+                    context, builder, args[argument]
+                ).data
                 return builder.bitcast(builder.gep(data, [index]), target.as_pointer())
 
             multiplier = builder.load(pointer(0, args[2], vector), align=4)
             addend = builder.load(pointer(1, args[2], vector), align=4)
-            smallest_so_far = cgutils.alloca_once_value(builder, ir.Constant(vector, [0xFFFF_FFFF] * lanes))
-            with cgutils.for_range_slice(builder, args[4], args[5], ir.Constant(args[4].type, 1)) as (index, _):
+            smallest_so_far = cgutils.alloca_once_value(
+                builder, ir.Constant(vector, [0xFFFF_FFFF] * lanes)
+            )
+            with cgutils.for_range_slice(
+                builder, args[4], args[5], ir.Constant(args[4].type, 1)
+            ) as (index, _):
                 low = builder.load(pointer(3, index, narrow), align=8)
-                first = builder.insert_element(ir.Constant(vector, ir.Undefined), low, ir.Constant(narrow, 0))
+                first = builder.insert_element(
+                    ir.Constant(vector, ir.Undefined), low, ir.Constant(narrow, 0)
+                )
                 spread = builder.shuffle_vector(first, first, ir.Constant(vector, [0] * lanes))
                 line = builder.add(builder.mul(multiplier, spread), addend)
                 before = builder.load(smallest_so_far)
-                builder.store(builder.select(builder.icmp_unsigned("<", line, before), line, before), smallest_so_far)
+                builder.store(
+                    builder.select(builder.icmp_unsigned("<", line, before), line, before),
+                    smallest_so_far,
+                )
             builder.store(builder.load(smallest_so_far), pointer(6, args[2], vector), align=4)
             return context.get_dummy_value()
 
-        return types.void(multipliers, addends, types.intp, shingles, types.intp, types.intp, smallest), codegen
+        return types.void(
+            multipliers, addends, types.intp, shingles, types.intp, types.intp, smallest
+        ), codegen
 
     @overload(min_lines)
     def use_compiled(multipliers, addends, at, shingles, start, end, smallest):
@@ -59,8 +73,9 @@ def _vector_kernel(lanes):
     return min_lines
 
 
-# (multipliers, addends, at, shingles, start, end, smallest): write to smallest[at:at + lanes] the minimum over
-# shingles[start:end] of (multiplier * low32(shingle) + addend) mod 2**32, which one SIMD loop gives for all lanes.
+# (multipliers, addends, at, shingles, start, end, smallest): write to smallest[at:at + lanes] the
+# minimum over shingles[start:end] of (multiplier * low32(shingle) + addend) mod 2**32, which one
+# SIMD loop gives for all lanes.
 WIDE, NARROW = 32, 8
 min_lines_wide, min_lines_narrow = _vector_kernel(WIDE), _vector_kernel(NARROW)
 
@@ -90,7 +105,8 @@ def minhash(shingles, ends, multipliers, addends, signatures):
     num_slots = multipliers.size
     whole = num_slots - num_slots % NARROW
     rest = num_slots - whole
-    # A vector has NARROW lanes, so the last slots are computed in a buffer: the next document follows them in memory.
+    # A vector has NARROW lanes, so the last slots are computed in a buffer: the next document
+    # follows them in memory.
     rest_multipliers, rest_addends = np.zeros(NARROW, np.uint32), np.zeros(NARROW, np.uint32)
     rest_smallest = np.empty(NARROW, np.uint32)
     rest_multipliers[:rest], rest_addends[:rest] = multipliers[whole:], addends[whole:]
@@ -125,7 +141,9 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
             shingle = shingles[at]
             slot = np.int64(shingle >> to_slot)
             slots[slot] = min(slots[slot], np.uint32((shingle << to_top) >> to_value))
-        if end - start <= num_slots >> 1:  # most slots are empty: computing all lanes costs less than selecting
+        if (
+            end - start <= num_slots >> 1
+        ):  # most slots are empty: computing all lanes costs less than selecting
             _min_all_lines(multipliers, addends, num_slots, shingles, start, end, smallest)
             for slot in range(num_slots):
                 fallback = (smallest[slot] >> np.uint32(1)) | FALLBACK

@@ -36,7 +36,9 @@ def sort_values(values, spare, count):
         for start in range(0, count, 2 * width):
             middle, end = min(start + width, count), min(start + 2 * width, count)
             left, right, to = start, middle, start
-            while left < middle and right < end:  # no branch on which one is smaller, which would be unpredictable
+            while (
+                left < middle and right < end
+            ):  # no branch on which one is smaller, which would be unpredictable
                 one, two = values[left], values[right]
                 spare[to] = min(one, two)
                 left += one <= two
@@ -65,7 +67,9 @@ def order_of(values):
             middle, end = min(start + width, count), min(start + 2 * width, count)
             left, right = start, middle
             for to in range(start, end):
-                is_left = right == end or (left < middle and values[order[left]] <= values[order[right]])
+                is_left = right == end or (
+                    left < middle and values[order[left]] <= values[order[right]]
+                )
                 merged[to] = order[left] if is_left else order[right]
                 left += is_left
                 right += not is_left

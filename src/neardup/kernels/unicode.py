@@ -1,16 +1,18 @@
 """The Unicode table of the text kernels: word classes, simple case folding and what the NFC quick check needs.
 
-The table ships with the package, built by `tools/build_unicode_table.py`, and knows the characters of Unicode 14,
-the version of the oldest supported interpreter. NFC of these never changes in later versions, so no signature
-depends on the interpreter. Every other code point is treated as U+FFFD and separates words.
+The table ships with the package, built by `tools/build_unicode_table.py`, and knows the characters
+of Unicode 14, the version of the oldest supported interpreter. NFC of these never changes in later
+versions, so no signature depends on the interpreter. Every other code point is treated as U+FFFD
+and separates words.
 
     entry    = entries[index[c >> BLOCK_SHIFT] * BLOCK_SIZE + (c & (BLOCK_SIZE - 1))]
     folded   = (c + entry) & FOLD_MASK, or REPLACEMENT where the entry is UNKNOWN
     kind     = (entry >> KIND_SHIFT) & KIND_MASK
     combining class: the same two steps through combining_index and combining
 
-A text is certainly NFC if no character is NFC_NO, the combining classes between two starters (class 0) do not decrease,
-and no NFC_MAYBE character follows a starter that COMPOSES. Only NFC_ATTENTION characters need a check.
+A text is certainly NFC if no character is NFC_NO, the combining classes between two starters (class
+0) do not decrease, and no NFC_MAYBE character follows a starter that COMPOSES. Only NFC_ATTENTION
+characters need a check.
 """
 
 from __future__ import annotations
@@ -45,11 +47,13 @@ DIGIT: Final = 1 << 23
 # Combining class other than 0, or NFC_NO, or NFC_MAYBE.
 NFC_ATTENTION: Final = 1 << 24
 NFC_NO: Final = 1 << 25
-# A following NFC_MAYBE character can change this one: it starts a composition, or is one itself. The second half
+# A following NFC_MAYBE character can change this one: it starts a composition, or is one itself.
+# The second half
 # matters: U+00E9 starts none, but U+00E9 U+0323 becomes U+1EB9 U+0301.
 COMPOSES: Final = 1 << 26
 SPACE: Final = 1 << 27
-# Without this bit every Hindi U+0928 U+094D would fail the quick check: U+094D has a class, but never composes.
+# Without this bit every Hindi U+0928 U+094D would fail the quick check: U+094D has a class, but
+# never composes.
 NFC_MAYBE: Final = 1 << 28
 # Unassigned in Unicode 14, a surrogate or a noncharacter: treated as REPLACEMENT.
 UNKNOWN: Final = 1 << 29
@@ -103,14 +107,20 @@ def normalise(text: str, form: Literal["nfc", "nfkc"] = "nfc") -> str:
     entries = table.entries[blocks * BLOCK_SIZE + (code_points & (BLOCK_SIZE - 1))]
     is_unknown = (entries & UNKNOWN) != 0
     if is_unknown.any():
-        text = np.where(is_unknown, REPLACEMENT, code_points).astype("<u4").tobytes().decode("utf-32-le")
+        text = (
+            np.where(is_unknown, REPLACEMENT, code_points)
+            .astype("<u4")
+            .tobytes()
+            .decode("utf-32-le")
+        )
     return unicodedata.normalize(_FORMS[form], text)
 
 
 def fold_accents(text: str) -> str:
     r"""Return a text without its accents: the marks of U+0300 to U+036F, on letters of any script.
 
-    Marks of other blocks are not accents: removing them would change a Japanese or Hindi word into another.
+    Marks of other blocks are not accents: removing them would change a Japanese or Hindi word into
+    another.
 
     >>> fold_accents("Crème brûlée, Straße")
     'Creme brulee, Straße'

@@ -1,7 +1,7 @@
 """Projections of vectors on random lines.
 
-Sums always add the numbers of a vector in order, so the bytes are the same for any batch, while a BLAS matrix product
-rounds differently depending on its shape.
+Sums always add the numbers of a vector in order, so the bytes are the same for any batch, while a
+BLAS matrix product rounds differently depending on its shape.
 """
 
 from neardup.kernels.compilation import kernel
@@ -20,7 +20,9 @@ def project(vectors, lines, projections):
     for doc in range(vectors.shape[0]):
         sums = projections[doc]
         sums[:] = 0
-        for at in range(0, by_four, 4):  # four numbers per iteration save three of four loads of the sums
+        for at in range(
+            0, by_four, 4
+        ):  # four numbers per iteration save three of four loads of the sums
             first, second, third, fourth = vectors[doc, at : at + 4]
             one, two, three, four = lines[at], lines[at + 1], lines[at + 2], lines[at + 3]
             for line in range(sums.size):

@@ -1,14 +1,16 @@
 """Verification: compare the documents of a component, in keep order, with earlier ones that share a bucket.
 
-Each bucket is a posting list of earlier documents. A document scans the lists of its buckets; candidates are compared
-by size, then by signature, then exactly. A component where too many comparisons fail is hot and starts again with
-posting lists of prefix shingles: two sets of similarity >= t share one of their rarest n - ceil(t n) + 1 shingles, so
-scanning those lists, and then checking for a shared bucket, finds the same pairs. An entry of such a list has a place,
-the position of the shingle in the prefix of its document. Entries of about the same place form a group, so that a
-document skips groups whose place rules out a pair, or a better match than it has.
+Each bucket is a posting list of earlier documents. A document scans the lists of its buckets;
+candidates are compared by size, then by signature, then exactly. A component where too many
+comparisons fail is hot and starts again with
+posting lists of prefix shingles: two sets of similarity >= t share one of their rarest n - ceil(t
+n) + 1 shingles, so scanning those lists, and then checking for a shared bucket, finds the same
+pairs. An entry of such a list has a place, the position of the shingle in the prefix of its
+document. Entries of about the same place form a group, so that a document skips groups whose place
+rules out a pair, or a better match than it has.
 
-Results of earlier calls can be passed in as the initial state: roles, best matches and unions so far. A walk that has
-found enough pairs ends after a document, and the next call goes on behind it.
+Results of earlier calls can be passed in as the initial state: roles, best matches and unions so
+far. A walk that has found enough pairs ends after a document, and the next call goes on behind it.
 """
 
 from typing import Any, NamedTuple
@@ -26,11 +28,13 @@ Array = npt.NDArray[Any]
 LEADERS, PAIRS, CLOSURE = 0, 1, 2
 # The best match is still the one of the initial state.
 UNCHANGED = -2
-# The roles of a document, as bits: it is compared with earlier documents, and it is entered into the lists.
+# The roles of a document, as bits: it is compared with earlier documents, and it is entered into
+# the lists.
 COMPARED, ENTERED = 1, 2
 # A component is hot after this many failed comparisons, plus this many per document processed.
 FAILED_BASE, FAILED_PER_DOC = 2000, 64
-# Candidates of a bucket list are compared; most of a prefix list are ruled out by their position, much faster.
+# Candidates of a bucket list are compared; most of a prefix list are ruled out by their position,
+# much faster.
 COMPARISON_COST = 4
 LARGEST = np.int64(2**62)
 
@@ -73,7 +77,8 @@ class Rule(NamedTuple):
     threshold      float64  the least similarity
     min_agreement  int64    the signature filter; 0 turns it off
     mode           int64    LEADERS: keep a list of kept documents only; PAIRS: also list every found pair;
-                            CLOSURE: join what is connected by found pairs, comparing no two documents already joined
+                            CLOSURE: join what is connected by found pairs, comparing no two
+                            documents already joined
     """
 
     threshold: float
@@ -143,7 +148,10 @@ class Groups(NamedTuple):
 def _make_groups(count):
     """Allocate groups; the system provides the memory only for those that come into use."""
     return Groups(
-        np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
     )
 
 
@@ -151,8 +159,8 @@ def _make_groups(count):
 def _is_group_in_reach(size, place, group, groups, least):
     """Whether the sets of a group may reach the minimum similarity if this is their first shared shingle.
 
-    At most the rest of this set is shared. The other set has at least its shingles before the shared one, and
-    everything beyond that rest, in addition.
+    At most the rest of this set is shared. The other set has at least its shingles before the
+    shared one, and everything beyond that rest, in addition.
     """
     rest = size - place
     return rest / (size + max(groups.places[group], groups.smallest[group] - rest)) >= least
@@ -199,11 +207,13 @@ def _grow(pairs):
 
 
 @kernel
-def walk_components(documents, component_ends, lists, rule, initial, outcome, stops, start, most_pairs):
+def walk_components(
+    documents, component_ends, lists, rule, initial, outcome, stops, start, most_pairs
+):
     """Compare the documents of whole components by posting lists.
 
-    Return (left, right, similarity) of the pairs found, and the document at which to go on: the number of documents
-    when all are done.
+    Return (left, right, similarity) of the pairs found, and the document at which to go on: the
+    number of documents when all are done.
 
     documents       Documents
     component_ends  int64[num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
@@ -227,7 +237,8 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
         heads[number] = NOBODY
     groups, num_groups = _make_groups(numbers.size if lists.by_prefix else lists.count), 0
     group_heads, group_nexts, places, smallest = groups
-    # An entry of a list is a position in `numbers`; `skips` points past the documents already joined with its own.
+    # An entry of a list is a position in `numbers`; `skips` points past the documents already
+    # joined with its own.
     nexts, skips, docs = (
         np.empty(numbers.size, np.int64),
         np.empty(numbers.size if mode == CLOSURE else 0, np.int64),
@@ -270,7 +281,9 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
                 group, entry = heads[number], NOBODY
                 while entry >= 0 or group >= 0:
                     if entry < 0:
-                        if not lists.by_prefix or _is_group_in_reach(size, place, group, groups, least):
+                        if not lists.by_prefix or _is_group_in_reach(
+                            size, place, group, groups, least
+                        ):
                             entry = group_heads[group]
                         group = group_nexts[group]
                         continue
@@ -295,7 +308,11 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
                     if (
                         mode != CLOSURE
                         and matches[other] == NOBODY
-                        and (best == NOBODY or value > values[doc] or (value == values[doc] and rows[other] < best_row))
+                        and (
+                            best == NOBODY
+                            or value > values[doc]
+                            or (value == values[doc] and rows[other] < best_row)
+                        )
                     ):
                         best, best_row, values[doc] = other, rows[other], value
                         if mode == LEADERS:  # from now on, only a better match counts
@@ -305,7 +322,11 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
                     if mode == PAIRS:
                         if num_pairs == pairs[0].size:
                             pairs = _grow(pairs)
-                        pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = doc, other, value
+                        pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = (
+                            doc,
+                            other,
+                            value,
+                        )
                         num_pairs += 1
             if not is_done:
                 matches[doc] = best
@@ -317,12 +338,19 @@ def walk_components(documents, component_ends, lists, rule, initial, outcome, st
                     place = at - list_ends[doc] if lists.by_prefix else 0
                     group, num_groups = _group_for(numbers[at], place, heads, groups, num_groups)
                     follower = group_heads[group]
-                    if follower >= 0 and docs[follower] == doc:  # a list that occurs twice: the first position counts
+                    if (
+                        follower >= 0 and docs[follower] == doc
+                    ):  # a list that occurs twice: the first position counts
                         continue
                     group_heads[group], nexts[at], docs[at] = at, follower, doc
-                    places[group], smallest[group] = min(places[group], place), min(smallest[group], size)
+                    places[group], smallest[group] = (
+                        min(places[group], place),
+                        min(smallest[group], size),
+                    )
                     if mode == CLOSURE:
-                        joined = follower >= 0 and find_root(parents, docs[follower]) == find_root(parents, doc)
+                        joined = follower >= 0 and find_root(parents, docs[follower]) == find_root(
+                            parents, doc
+                        )
                         skips[at] = skips[follower] if joined else follower
     for doc in range(num_docs):
         parents[doc] = find_root(parents, doc)

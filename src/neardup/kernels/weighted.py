@@ -1,8 +1,9 @@
 """Weighted sets to signatures: a slot of two sets agrees with a chance equal to their weighted Jaccard similarity.
 
-Consistent weighted sampling (Ioffe, 2010): for every slot and item three random numbers, drawn from the item's hash,
-make a grid of weights; the grid point below the item's weight gets a random rank, and the item of lowest rank, with its
-grid point, is the slot. Two sets choose the same point with chance sum of minima / sum of maxima.
+Consistent weighted sampling (Ioffe, 2010): for every slot and item three random numbers, drawn from
+the item's hash, make a grid of weights; the grid point below the item's weight gets a random rank,
+and the item of lowest rank, with its grid point, is the slot. Two sets choose the same point with
+chance sum of minima / sum of maxima.
 """
 
 import numpy as np

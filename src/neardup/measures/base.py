@@ -1,7 +1,7 @@
 """The interface of a measure, and what measures share: hashes, band keys, groups, and contents as 64-bit words.
 
-A measure is a module of this folder with the functions of `Measure`; `registry.py` lists them. Stages use only these
-functions and the item types of the kernels.
+A measure is a module of this folder with the functions of `Measure`; `registry.py` lists them.
+Stages use only these functions and the item types of the kernels.
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ Slots = npt.NDArray[Any]
 Hold = Callable[[U64], int]
 Items = TypeVar("Items", bound=kernel.Items)
 
-# If the contents of digests change, change the name here: a run that was started with others is not resumed.
+# If the contents of digests change, change the name here: a run that was started with others is not
+# resumed.
 DIGEST_FORMAT: Final = "product-1"
-# Documents processed together, so that their slots (up to 1,024 of 4 bytes) stay in the cache of a core.
+# Documents processed together, so that their slots (up to 1,024 of 4 bytes) stay in the cache of a
+# core.
 RUN_DOCS: Final = 256
 
 
 class Sketched(NamedTuple):
     """The result of the first pass for each document.
 
-    sizes: number of items, 0 for a document that is never similar to another; held_at: offset of its set in memory.
+    sizes: number of items, 0 for a document that is never similar to another; held_at: offset of
+    its set in memory.
     """
 
     sizes: I64
@@ -68,8 +71,8 @@ class Measure(Protocol):
     ) -> Sketched:
         """Return size, digest and band keys of every document; documents of different groups share neither.
 
-        `hold` keeps the items in memory, for measures with `registry.holds_items`. Only digests under the same secret
-        can be compared; None takes that of this process.
+        `hold` keeps the items in memory, for measures with `registry.holds_items`. Only digests
+        under the same secret can be compared; None takes that of this process.
         """
 
     def items(self, contents: pa.Array, config: Config) -> kernel.Items:
@@ -164,8 +167,14 @@ def content_words(contents: pa.Array) -> tuple[U64, I64]:
     _, offsets, data = contents.buffers()
     view = np.frombuffer(offsets, np.int64)[contents.offset : contents.offset + len(contents) + 1]
     source = np.frombuffer(data or b"", np.uint8)[view[0] : view[-1]]
-    words = np.require(source.view(np.uint64), requirements="A") if source.size else np.empty(0, np.uint64)
-    words.flags.writeable = False  # Numba compiles kernels for writable and read-only arrays separately: use one kind
+    words = (
+        np.require(source.view(np.uint64), requirements="A")
+        if source.size
+        else np.empty(0, np.uint64)
+    )
+    words.flags.writeable = (
+        False  # Numba compiles kernels for writable and read-only arrays separately: use one kind
+    )
     return words, (view - view[0]) // 8
 
 
@@ -177,7 +186,11 @@ def content_rows(contents: pa.Array) -> U64:
 
 def num_docs_of(items: kernel.Items) -> int:
     """Return the number of documents."""
-    return int(items.ends.size - 1 if isinstance(items, (kernel.Sets, kernel.Weights)) else items[0].shape[0])
+    return int(
+        items.ends.size - 1
+        if isinstance(items, (kernel.Sets, kernel.Weights))
+        else items[0].shape[0]
+    )
 
 
 def are_empty(items: kernel.Items) -> npt.NDArray[np.bool_]:
@@ -203,6 +216,9 @@ def concatenated(batches: Sequence[Items]) -> Items:
         parts = [getattr(items, name) for items in filled]
         if name == "ends":
             starts = np.cumsum([0, *(ends[-1] for ends in parts)])
-            parts = [np.zeros(1, np.int64), *(start + ends[1:] for start, ends in zip(starts, parts, strict=False))]
+            parts = [
+                np.zeros(1, np.int64),
+                *(start + ends[1:] for start, ends in zip(starts, parts, strict=False)),
+            ]
         fields[name] = np.concatenate(parts) if isinstance(first, np.ndarray) else first
     return type(filled[0])(**fields)

@@ -1,7 +1,7 @@
 """Cosine similarity of vectors: a slot is the side of a random hyperplane, so p = 1 - angle / pi.
 
-Contents are the numbers of a vector as 64-bit floats. They are compared after scaling by a power of two, which is exact
-and prevents overflow.
+Contents are the numbers of a vector as 64-bit floats. They are compared after scaling by a power of
+two, which is exact and prevents overflow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def sketch(
     del hold
     rows = base.content_rows(contents)
     values = _scaled(rows.view(np.float64))
-    return base.sketch_rows(rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, groups, secret)
+    return base.sketch_rows(
+        rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, groups, secret
+    )
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Vectors:
@@ -70,7 +72,11 @@ def _scaled(values: base.F64) -> base.F64:
 def _sides(values: base.F64, num_slots: int, config: Config) -> base.U8:
     """Return 1 for each hyperplane that a vector lies above; 32-bit sums are precise enough."""
     projections = np.empty((values.shape[0], num_slots), np.float32)
-    vectors.project(values.astype(np.float32), gaussian_lines(config.seed, values.shape[1], num_slots), projections)
+    vectors.project(
+        values.astype(np.float32),
+        gaussian_lines(config.seed, values.shape[1], num_slots),
+        projections,
+    )
     return (projections > 0).view(np.uint8)
 
 

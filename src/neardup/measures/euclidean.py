@@ -1,6 +1,7 @@
 """Euclidean distance of vectors, similarity 1 / (1 + d): a slot is the bucket of a projection on a random line.
 
-Contents are the numbers of a vector as 64-bit floats. The plan has the bucket width, families.py the chance.
+Contents are the numbers of a vector as 64-bit floats. The plan has the bucket width, families.py
+the chance.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _LAST_BUCKET: Final = 2.0**62
 def signature_format(config: Config) -> str:
     """Name the format of a signature: equal names mean comparable signatures."""
     width = f"threshold-{float(config.threshold)!r}"
-    return f"{FORMAT} dimension-{config.dimension} {width} perm-{config.num_perm} seed-{config.seed}"
+    return (
+        f"{FORMAT} dimension-{config.dimension} {width} perm-{config.num_perm} seed-{config.seed}"
+    )
 
 
 def sketch(
@@ -40,7 +43,9 @@ def sketch(
     del hold
     rows = base.content_rows(contents)
     values = rows.view(np.float64)
-    return base.sketch_rows(rows, lambda run: _buckets(values[run], plan, config), plan, groups, secret)
+    return base.sketch_rows(
+        rows, lambda run: _buckets(values[run], plan, config), plan, groups, secret
+    )
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Points:
@@ -65,4 +70,6 @@ def _buckets(values: base.F64, plan: Plan, config: Config) -> base.U32:
     vectors.project(np.ascontiguousarray(values), lines, projections)
     places = projections / (plan.width or 1.0) + uniform_shifts(config.seed, num_slots)
     buckets = np.floor(np.clip(places, -_LAST_BUCKET, _LAST_BUCKET)).astype(np.int64)
-    return buckets.astype(np.uint32)  # the low half: different buckets that agree in it are four billion apart
+    return buckets.astype(
+        np.uint32
+    )  # the low half: different buckets that agree in it are four billion apart

@@ -1,6 +1,7 @@
 """Hamming similarity of bit vectors, the share of equal bits: a slot is a randomly chosen bit, so p = 1 - d/m.
 
-Contents are 64-bit words: first the number of bits, then the bits as `numpy.packbits` packs them, padded with zeros.
+Contents are 64-bit words: first the number of bits, then the bits as `numpy.packbits` packs them,
+padded with zeros.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def sketch(
     """Return size, digest and band keys of every bit vector."""
     del hold
     rows, bits = base.content_rows(contents), items(contents, config)
-    return base.sketch_rows(rows, lambda run: _sampled(bits, run, plan, config), plan, groups, secret)
+    return base.sketch_rows(
+        rows, lambda run: _sampled(bits, run, plan, config), plan, groups, secret
+    )
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Bits:
@@ -47,7 +50,9 @@ def items(contents: pa.Array, config: Config) -> kernel.Bits:
 def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return no signatures, because comparing them is no faster than comparing all bits, and the sampled bits."""
     sampled = base.slots_of_all(
-        base.num_docs_of(items), plan.bands * plan.rows, lambda run: _sampled(items, run, plan, config)
+        base.num_docs_of(items),
+        plan.bands * plan.rows,
+        lambda run: _sampled(items, run, plan, config),
     )
     return np.empty((base.num_docs_of(items), 0), np.uint32), sampled
 
@@ -62,4 +67,6 @@ def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> base.
 
 def sample_places(seed: int, num_bits: int, num_slots: int) -> base.U64:
     """Draw the positions of the sampled bits, with replacement."""
-    return base.mix(np.arange(num_slots, dtype=np.uint64) ^ base.salt(seed)) % np.uint64(max(num_bits, 1))
+    return base.mix(np.arange(num_slots, dtype=np.uint64) ^ base.salt(seed)) % np.uint64(
+        max(num_bits, 1)
+    )

@@ -55,8 +55,8 @@ def _version(path: str) -> tuple[int, int]:
 @lru_cache(maxsize=_LOADED_AT_ONCE)
 def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Shingler) -> Ignored:
     del versions
-    # The whole page, because its template is what should be ignored. A text file is one document, whatever `lines`
-    # says.
+    # The whole page, because its template is what should be ignored. A text file is one document,
+    # whatever `lines` says.
     reading = Config.of(**{name: getattr(config, name) for name in _SAME}, html_content="all")
     found = [shingles_of(texts, reading) for texts in _texts(config, reading)]
     shingles = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
@@ -68,7 +68,11 @@ def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Sh
 
 def _texts(config: Config, reading: Config) -> Iterator[pa.Array]:
     """Iterate over the texts of the documents, in batches."""
-    by_column = reading if config.text_column is None else Config.of(reading, text_column=config.text_column)
+    by_column = (
+        reading
+        if config.text_column is None
+        else Config.of(reading, text_column=config.text_column)
+    )
     for file in find_files(config.ignore, reading):
         form = formats.load(file.format)
         names = form.column_names(file, reading)

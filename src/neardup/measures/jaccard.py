@@ -42,7 +42,8 @@ SHINGLERS: Final = {
 SKETCHES: Final = {"fast": sketcher.fast_sketch, "minhash": sketcher.minhash}
 # If the contents of signatures change, increase the number here and add a golden file to the tests.
 FORMATS: Final = {"fast": "fast-2", "minhash": "minhash-2"}
-# Bytes of text per kernel call, so that the shingles (8 bytes for about 6 of text) stay in the cache of a core.
+# Bytes of text per kernel call, so that the shingles (8 bytes for about 6 of text) stay in the
+# cache of a core.
 CACHE_BYTES: Final = 512 << 10
 # The least bytes of text per shingle: a letter and a space, a character, or the end of an item.
 _BYTES_PER_SHINGLE: Final = {"word": 2, "char": 1, "items": 1}
@@ -59,7 +60,9 @@ class Collected(NamedTuple):
 
 def signature_format(config: Config) -> str:
     """Name the format of a signature: equal names mean comparable signatures."""
-    flags = "".join(f" {name}" for name in ("multiset", "fold_numbers", "fold_accents") if getattr(config, name))
+    flags = "".join(
+        f" {name}" for name in ("multiset", "fold_numbers", "fold_accents") if getattr(config, name)
+    )
     flags += f" {config.normalise}" if config.normalise != "nfc" else ""
     flags += f" ignore-{load_ignored(config, distinct_shingles).digest}" if config.ignore else ""
     flags += f" html-{config.html_content}" if config.html else ""
@@ -196,7 +199,11 @@ def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
     """Return the bytes and the offsets of a string array without nulls, without a copy."""
     _, offsets, data = texts.buffers()
     width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    view = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1)
+    view = (
+        np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
+        if offsets
+        else np.zeros(1)
+    )
     return _readonly(data or b""), view.astype(np.int64)
 
 
@@ -236,7 +243,9 @@ def _kind(config: Config) -> str:
     return config.unit if config.items_column is None else "items"
 
 
-def _run_shingler(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
+def _run_shingler(
+    source: U8, offsets: I64, config: Config
+) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
     num_docs, kind = offsets.size - 1, _kind(config)
     room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[kind] + num_docs + 1
     shingles, ends = np.empty(room, np.uint64), np.empty(num_docs + 1, np.int64)
@@ -274,7 +283,9 @@ def _cut(source: U8, offsets: I64) -> list[bytes]:
     return [source[start:stop].tobytes() for start, stop in pairwise(offsets.tolist())]
 
 
-def _rewritten(texts: list[bytes], stays: list[bool], rewrite: Callable[[str], str]) -> tuple[U8, I64]:
+def _rewritten(
+    texts: list[bytes], stays: list[bool], rewrite: Callable[[str], str]
+) -> tuple[U8, I64]:
     """Concatenate texts, rewriting all except those already in normal form."""
     rewritten = [
         text if stay else rewrite(text.decode("utf-8", "replace")).encode("utf-8", "replace")
@@ -285,7 +296,9 @@ def _rewritten(texts: list[bytes], stays: list[bool], rewrite: Callable[[str], s
 
 def _sketch(shingles: U64, ends: I64, config: Config, signatures: U32) -> None:
     multipliers, addends = _coefficients()
-    SKETCHES[config.sketch](shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures)
+    SKETCHES[config.sketch](
+        shingles, ends, multipliers[: config.num_perm], addends[: config.num_perm], signatures
+    )
 
 
 @cache

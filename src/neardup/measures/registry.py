@@ -9,7 +9,8 @@ from typing import Final
 from neardup.config import Config
 from neardup.measures.base import Measure
 
-# The module of each measure. Containment compares the same sets; jobs/containment.py finds the pairs.
+# The module of each measure. Containment compares the same sets; jobs/containment.py finds the
+# pairs.
 MODULES: Final = {
     "jaccard": "jaccard",
     "containment": "jaccard",

@@ -1,7 +1,7 @@
 """Weighted Jaccard similarity of items, sum of minima / sum of maxima: a slot agrees with exactly that probability.
 
-Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit float. The weights of
-repeated items add up; an item of weight 0 counts as absent.
+Contents are pairs of words: the hash of an item, keyed by the seed, and its weight as a 64-bit
+float. The weights of repeated items add up; an item of weight 0 counts as absent.
 """
 
 from __future__ import annotations
@@ -42,14 +42,20 @@ def sketch(
     words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
     words.flags.writeable = False
     sizes, digests = np.diff(sets.ends), base.digests_of(words, 2 * sets.ends, groups, secret)
-    return base.Sketched(sizes, digests, base.band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64))
+    return base.Sketched(
+        sizes, digests, base.band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64)
+    )
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Weights:
     """Return the distinct items of every document, sorted by hash, with their weights."""
     words, ends = base.content_words(contents)
     pairs = words.reshape(-1, 2)
-    weights = pairs[:, 1].view(np.float64) if pairs.flags.c_contiguous else pairs[:, 1].copy().view(np.float64)
+    weights = (
+        pairs[:, 1].view(np.float64)
+        if pairs.flags.c_contiguous
+        else pairs[:, 1].copy().view(np.float64)
+    )
     hashes = base.mix(pairs[:, 0] ^ base.salt(config.seed))
     docs = np.repeat(np.arange(ends.size - 1), np.diff(ends) // 2)
     order = np.lexsort((hashes, docs))
@@ -58,7 +64,9 @@ def items(contents: pa.Array, config: Config) -> kernel.Weights:
     is_first = np.r_[True, (np.diff(docs) != 0) | (hashes[1:] != hashes[:-1])][: docs.size]
     firsts = np.flatnonzero(is_first)
     sums = np.add.reduceat(weights, firsts) if firsts.size else np.empty(0)
-    return kernel.Weights(hashes[firsts], sums, np.searchsorted(docs[firsts], np.arange(ends.size)).astype(np.int64))
+    return kernel.Weights(
+        hashes[firsts], sums, np.searchsorted(docs[firsts], np.arange(ends.size)).astype(np.int64)
+    )
 
 
 def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
@@ -73,5 +81,7 @@ def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[base.Signat
         order = np.argsort(items.hashes[own], kind="stable")
         owners = np.repeat(np.arange(block.shape[0]), np.diff(ends))
         ranks = np.full(block.shape, np.inf)
-        sampler.sample_weighted(items.hashes[own][order], log_weights[own][order], owners[order], ranks, block)
+        sampler.sample_weighted(
+            items.hashes[own][order], log_weights[own][order], owners[order], ranks, block
+        )
     return signatures, signatures

@@ -1,6 +1,7 @@
 """The sample of an audit: draw documents, and compare every document of the corpus with them exactly.
 
-`draw` and `Sample.partners` process batches of documents; their results do not depend on batch size or threads.
+`draw` and `Sample.partners` process batches of documents; their results do not depend on batch size
+or threads.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ DRAW_RANGE: Final = 1 << 63
 def draw_keys(part: int, rows: I64, seed: int) -> I64:
     """Return the non-negative hash of each row of a part; the rows with the smallest hashes are sampled."""
     with np.errstate(over="ignore"):
-        keys = rows.astype(np.uint64) + (np.uint64(part) << np.uint64(32)) + np.uint64(seed) * FIRST_MULTIPLIER
+        keys = (
+            rows.astype(np.uint64)
+            + (np.uint64(part) << np.uint64(32))
+            + np.uint64(seed) * FIRST_MULTIPLIER
+        )
         for shift in (30, 27, 31):
             keys = (keys ^ (keys >> np.uint64(shift))) * GOLDEN_MULTIPLIER
         return ((keys ^ (keys >> np.uint64(32))) >> np.uint64(1)).view(np.int64)
@@ -53,18 +58,24 @@ def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
 class Tally:
     """Counts for every set of the sample; thread-safe.
 
-    weights: its pairs, counted twice with a reference document, because only one side of such a pair can be sampled;
-    found: those of them that the run finds; chances: the sum of their chances to be found, in CHANCE_UNITS;
-    pairs: the pairs, each once; drawn: those whose other document is in the sample too; listed: for every document of
-    the sample, the weights of its pairs that the run has listed.
+    weights: its pairs, counted twice with a reference document, because only one side of such a
+    pair can be sampled;
+    found: those of them that the run finds; chances: the sum of their chances to be found, in
+    CHANCE_UNITS;
+    pairs: the pairs, each once; drawn: those whose other document is in the sample too; listed: for
+    every document of the sample, the weights of its pairs that the run has listed.
     """
 
     def __init__(self, num_sets: int, num_docs: int) -> None:
-        self.weights, self.found, self.chances, self.pairs, self.drawn = np.zeros((5, num_sets), np.int64)
+        self.weights, self.found, self.chances, self.pairs, self.drawn = np.zeros(
+            (5, num_sets), np.int64
+        )
         self.listed = np.zeros(num_docs, np.int64)
         self._lock = threading.Lock()
 
-    def add(self, numbers: I64, is_ahead: Bools, is_found: Bools, chances: F64, is_drawn: Bools) -> None:
+    def add(
+        self, numbers: I64, is_ahead: Bools, is_found: Bools, chances: F64, is_drawn: Bools
+    ) -> None:
         """Add pairs of the sets with these numbers."""
         weights = np.where(is_ahead, 2, 1)
         units = np.rint(chances * CHANCE_UNITS).astype(np.int64)
@@ -84,10 +95,10 @@ class Tally:
 class Sample:
     """The sampled documents, indexed, with equal sets merged; `tally` holds the counts.
 
-    rows: of the documents, ascending; numbers: the set of each; claimed: encoded pairs, ascending, whose similarity is
-    needed even if they were found; listed: every pair that the run has listed of a sampled document, encoded and
-    ascending, with the position of the document; None if the run lists no pairs, so that found pairs are recomputed.
-    `claims` encodes a pair as one number.
+    rows: of the documents, ascending; numbers: the set of each; claimed: encoded pairs, ascending,
+    whose similarity is needed even if they were found; listed: every pair that the run has listed
+    of a sampled document, encoded and ascending, with the position of the document; None if the run
+    lists no pairs, so that found pairs are recomputed. `claims` encodes a pair as one number.
     """
 
     def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
@@ -157,18 +168,29 @@ class Sample:
             keys = band_keys(signatures, self._plan)
             by_place = np.stack([places, pairs[:, 1]], axis=1)
             least = self._plan.min_agreement
-            kernel.mark_found(signatures, keys, self._signatures, self._keys, by_place, least, is_found)
+            kernel.mark_found(
+                signatures, keys, self._signatures, self._keys, by_place, least, is_found
+            )
         return is_found
 
-    def _count(self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools) -> pa.RecordBatch:
+    def _count(
+        self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools
+    ) -> pa.RecordBatch:
         """Count pairs, and return those to be listed."""
-        rows, is_ahead = documents.column("row").to_numpy(), documents.column("priority").to_numpy() == schema.AHEAD
+        rows, is_ahead = (
+            documents.column("row").to_numpy(),
+            documents.column("priority").to_numpy() == schema.AHEAD,
+        )
         if self.listed is not None:
             is_found = self._find_listed(rows, numbers, is_ahead)
-        self.tally.add(numbers, is_ahead, is_found, self.chances(values), find_sorted(self.rows, rows)[0])
+        self.tally.add(
+            numbers, is_ahead, is_found, self.chances(values), find_sorted(self.rows, rows)[0]
+        )
         is_listed = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
         columns = [rows, numbers, values, is_found]
-        return pa.record_batch([pa.array(column[is_listed]) for column in columns], schema=schema.PARTNERS)
+        return pa.record_batch(
+            [pa.array(column[is_listed]) for column in columns], schema=schema.PARTNERS
+        )
 
     def is_listed(self, docs: I64, rows: I64) -> Bools:
         """Return which pairs of a sampled document, by position, and a row the run has listed."""
@@ -176,7 +198,9 @@ class Sample:
             return np.zeros(docs.size, np.bool_)
         listed, listed_docs = self.listed
         num_docs = self.rows.size
-        return find_sorted(np.sort(listed // self.num_sets * num_docs + listed_docs), rows * num_docs + docs)[0]
+        return find_sorted(
+            np.sort(listed // self.num_sets * num_docs + listed_docs), rows * num_docs + docs
+        )[0]
 
     def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
         """Count the pairs that the run has listed, and return which are listed for all documents of the set."""
@@ -190,7 +214,9 @@ class Sample:
         self.tally.add_listed(docs[np.repeat(starts, counts) + within], np.repeat(is_ahead, counts))
         is_drawn, at = find_sorted(self.rows, rows)
         is_itself = is_drawn & (self.numbers[at] == numbers)
-        is_listed: Bools = counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
+        is_listed: Bools = (
+            counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
+        )
         return is_listed
 
 

@@ -38,7 +38,11 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
                 hint="pass a larger --memory, or fewer documents",
             )
     if not rows:
-        return np.empty(0, np.int64), np.empty(0, np.int64), Sets(np.empty(0, np.uint64), np.zeros(1, np.int64))
+        return (
+            np.empty(0, np.int64),
+            np.empty(0, np.int64),
+            Sets(np.empty(0, np.uint64), np.zeros(1, np.int64)),
+        )
     ends = np.cumsum(np.r_[0, np.concatenate(sizes)], dtype=np.int64)
     return np.concatenate(rows), np.concatenate(groups), Sets(np.concatenate(shingles), ends)
 
@@ -46,7 +50,9 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
 class ContainmentIndex:
     """An inverted index of all documents with shingles, which finds the documents that contain a given one."""
 
-    def __init__(self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float) -> None:
+    def __init__(
+        self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float
+    ) -> None:
         self._rows, self._threshold, self._num_ahead = rows, threshold, num_ahead
         self._first_own = int(np.searchsorted(rows, num_ahead))
         index = InvertedIndex(Compared(sets, groups))
@@ -65,7 +71,9 @@ class ContainmentIndex:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _scratches=threading.local())
 
-    def find_containers(self, batch: pa.RecordBatch, *, only_against: bool = False) -> pa.RecordBatch:
+    def find_containers(
+        self, batch: pa.RecordBatch, *, only_against: bool = False
+    ) -> pa.RecordBatch:
         """Find the documents that contain those of a batch; return the pairs as schema.CONTAINMENT_BATCHES.
 
         With `only_against`, only pairs of a reference document and an input document.
@@ -102,8 +110,16 @@ class ContainmentIndex:
     def _pairs(self, found: I64) -> pa.RecordBatch:
         first, second = np.minimum(found[:, 0], found[:, 1]), np.maximum(found[:, 0], found[:, 1])
         in_second, in_first = found[:, 2] / self._sizes[first], found[:, 2] / self._sizes[second]
-        columns = [self._rows[first], self._rows[second], np.maximum(in_second, in_first), in_second, in_first]
-        return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS)
+        columns = [
+            self._rows[first],
+            self._rows[second],
+            np.maximum(in_second, in_first),
+            in_second,
+            in_first,
+        ]
+        return pa.record_batch(
+            [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS
+        )
 
 
 class ReferenceIndex:
@@ -118,18 +134,29 @@ class ReferenceIndex:
     def find_contained(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Replace documents by the pairs in which they contain a reference document, as schema.CONTAINMENT_BATCHES."""
         lists = batch.column("shingles")
-        docs = Sets(lists.flatten().to_numpy().view(np.uint64), np.r_[0, np.cumsum(lists.value_lengths().to_numpy())])
+        docs = Sets(
+            lists.flatten().to_numpy().view(np.uint64),
+            np.r_[0, np.cumsum(lists.value_lengths().to_numpy())],
+        )
         no_groups = np.zeros(batch.num_rows, np.int64)
         candidates = self._index.find_candidates(docs, no_groups, 0, self._index.nothing_seen())
         places, at = np.unique(candidates[:, 0], return_inverse=True)
-        own, shared = jaccard.raw_sets(*pick(*docs, places)), np.empty(candidates.shape[0], np.int64)
+        own, shared = (
+            jaccard.raw_sets(*pick(*docs, places)),
+            np.empty(candidates.shape[0], np.int64),
+        )
         pairs = np.stack([at.reshape(-1), candidates[:, 1]], axis=1)
         kernel.count_shared(own, self._sets, pairs, self._threshold, shared)
         pairs, shared = pairs[shared >= 0], shared[shared >= 0]
-        share, own_share = shared / np.diff(self._sets.ends)[pairs[:, 1]], shared / np.diff(own.ends)[pairs[:, 0]]
+        share, own_share = (
+            shared / np.diff(self._sets.ends)[pairs[:, 1]],
+            shared / np.diff(own.ends)[pairs[:, 0]],
+        )
         rows = batch.column("row").to_numpy()[places[pairs[:, 0]]]
         columns = [self._rows[pairs[:, 1]], rows, share, share, own_share]
-        found = pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS)
+        found = pa.record_batch(
+            [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS
+        )
         listed = pa.LargeListArray.from_arrays([0, found.num_rows], found.to_struct_array())
         columns = [pa.array([candidates.shape[0]]), pa.array([found.num_rows]), listed]
         return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)
@@ -137,9 +164,15 @@ class ReferenceIndex:
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
     """Choose for every document the contained one with the largest share, ties by row, as CONTAINMENT_SELECTION."""
-    reference, rows, share, _, own_share = (pairs.column(name).to_numpy() for name in schema.CONTAINMENT_PAIRS.names)
+    reference, rows, share, _, own_share = (
+        pairs.column(name).to_numpy() for name in schema.CONTAINMENT_PAIRS.names
+    )
     order = np.lexsort((reference, -share, rows))
-    is_first = np.r_[True, rows[order][1:] != rows[order][:-1]] if rows.size else np.empty(0, np.bool_)
+    is_first = (
+        np.r_[True, rows[order][1:] != rows[order][:-1]] if rows.size else np.empty(0, np.bool_)
+    )
     best = order[is_first]
     columns = [rows[best], reference[best], share[best], own_share[best], share[best]]
-    return pa.record_batch([pa.array(column) for column in columns], schema=schema.CONTAINMENT_SELECTION)
+    return pa.record_batch(
+        [pa.array(column) for column in columns], schema=schema.CONTAINMENT_SELECTION
+    )

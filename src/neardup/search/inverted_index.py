@@ -60,12 +60,15 @@ class InvertedIndex:
     def __init__(self, docs: Compared) -> None:
         self.bags = as_bags(docs)
         keys, ends, order = lists_of(self.bags.hashes)
-        self.postings = Postings(keys, ends, owners_of(self.bags.ends)[order], self.bags.weights[order])
+        self.postings = Postings(
+            keys, ends, owners_of(self.bags.ends)[order], self.bags.weights[order]
+        )
 
     def walks(self, queries: Bags | None = None) -> Walks:
         """Return the posting lists of every query, shortest first, ties by hash.
 
-        Without queries, every document is one, and the lists of items that no other document has are left out.
+        Without queries, every document is one, and the lists of items that no other document has
+        are left out.
         """
         asked = self.bags if queries is None else queries
         is_listed, at = find_sorted(self.postings.keys, asked.hashes)

@@ -1,7 +1,8 @@
 """Exact k-nearest-neighbour search for every measure, over documents in memory.
 
-Sets are searched by posting lists; everything else by comparing every query with every document, block by block. Matrix
-products only select the candidates for the exact comparison, so their rounding never affects a result.
+Sets are searched by posting lists; everything else by comparing every query with every document,
+block by block. Matrix products only select the candidates for the exact comparison, so their
+rounding never affects a result.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from neardup.kernels.similarity import NOBODY, Bits, Points, Sets, Vectors, Weig
 from neardup.measures.base import num_docs_of
 from neardup.search.inverted_index import F64, I64, Compared, InvertedIndex, as_bags
 
-# Queries per call and documents per block; fixed, so that results do not depend on the number of threads.
+# Queries per call and documents per block; fixed, so that results do not depend on the number of
+# threads.
 SPAN: Final = 256
 _BLOCK: Final = 4096
-# Upper bounds on sums of weights are raised by this factor, because the exact sums are added in another order.
+# Upper bounds on sums of weights are raised by this factor, because the exact sums are added in
+# another order.
 _SLACK: Final = 1 + 1e-9
 Best = tuple[F64, I64]
 _Scratch = tuple[I64, F64, I64, I64]
@@ -103,7 +106,15 @@ class SetFinder:
         scratch = self._scratch()
         span = start, stop
         kernel.nearest_sets(
-            self._queries, self._docs, self._walks, self._postings, self._own, span, self._rule, scratch, *best
+            self._queries,
+            self._docs,
+            self._walks,
+            self._postings,
+            self._own,
+            span,
+            self._rule,
+            scratch,
+            *best,
         )
         self._scratches.put(scratch)
         return best
@@ -114,7 +125,9 @@ class SetFinder:
         while True:
             values, ends = np.empty(room), np.empty((2, room), np.int64)
             bags = self._queries, self._docs, self._walks, self._postings, self._own
-            count = kernel.list_sets(*bags, (start, stop), self._rule, self._options.above, scratch, values, ends)
+            count = kernel.list_sets(
+                *bags, (start, stop), self._rule, self._options.above, scratch, values, ends
+            )
             if count <= room:
                 break
             room = count
@@ -196,14 +209,24 @@ class VectorFinder(_AllPairs):
 
     def _load(self, docs: Vectors, queries: Vectors) -> None:
         self._docs, self._queries = (docs.values, docs.norms), (queries.values, queries.norms)
-        self._units, self._query_units = (_unit(*vectors) for vectors in (self._docs, self._queries))
+        self._units, self._query_units = (
+            _unit(*vectors) for vectors in (self._docs, self._queries)
+        )
         # Three times the rounding error bound of a dot product of this length in 32-bit floats.
         self._margin = 3 * (docs.values.shape[1] + 4) * 2.0**-24
 
     def _compare(self, span: tuple[int, int], block: tuple[int, int], best: Best) -> None:
         products = self._query_units[slice(*span)] @ self._units[slice(*block)].T
         kernel.nearest_vectors(
-            products, self._queries, self._docs, self._own, self._groups, self._margin, span, block[0], *best
+            products,
+            self._queries,
+            self._docs,
+            self._own,
+            self._groups,
+            self._margin,
+            span,
+            block[0],
+            *best,
         )
 
 
@@ -215,14 +238,24 @@ class PointFinder(_AllPairs):
     """Finds the vectors at the smallest distance."""
 
     def _load(self, docs: Points, queries: Points) -> None:
-        self._docs, self._queries = ((points.values, _lengths(points.values)) for points in (docs, queries))
+        self._docs, self._queries = (
+            (points.values, _lengths(points.values)) for points in (docs, queries)
+        )
         self._margin = 4 * (docs.values.shape[1] + 4) * 2.0**-53
 
     def _compare(self, span: tuple[int, int], block: tuple[int, int], best: Best) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             products = self._queries[0][slice(*span)] @ self._docs[0][slice(*block)].T
         kernel.nearest_points(
-            products, self._queries, self._docs, self._own, self._groups, self._margin, span, block[0], *best
+            products,
+            self._queries,
+            self._docs,
+            self._own,
+            self._groups,
+            self._margin,
+            span,
+            block[0],
+            *best,
         )
 
 

@@ -1,7 +1,8 @@
 """An index of a few sets, through which many documents are streamed: those of a sample, or of reference documents.
 
-It is not an `InvertedIndex`: documents are not indexed, most of their shingles must be ruled out without a lookup, and
-only the least frequent shingles of each set are indexed. Its posting lists are made by the same function.
+It is not an `InvertedIndex`: documents are not indexed, most of their shingles must be ruled out
+without a lookup, and only the least frequent shingles of each set are indexed. Its posting lists
+are made by the same function.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from neardup.kernels import prefix_index as kernel
 from neardup.kernels.similarity import Sets
 from neardup.search.inverted_index import I64, U64, lists_of, owners_of
 
-# A set indexes one extra shingle per this many; a partner must then share as many more, and few others do.
+# A set indexes one extra shingle per this many; a partner must then share as many more, and few
+# others do.
 _SHARE: Final = 8
 # Shingles that occur in more sets than this are indexed last.
 _FREQUENT: Final = 4
-# Bits that address the coarse filter, which fits in the L1 cache; bits of the fine filter and index slots per shingle.
+# Bits that address the coarse filter, which fits in the L1 cache; bits of the fine filter and index
+# slots per shingle.
 _COARSE: Final = 16
 _FINE_BITS: Final = 16
 _INDEX_PLACES: Final = 4
@@ -37,7 +40,10 @@ class PrefixIndex:
         """Index enough shingles of each set to find every partner: infrequent ones first, then by the smallest hash."""
         chosen, owners = _least_frequent(sets, least, needed)
         keys, list_ends, places = lists_of(chosen)
-        fine_bits, bits = (int(max(keys.size * factor, 64) - 1).bit_length() for factor in (_FINE_BITS, _INDEX_PLACES))
+        fine_bits, bits = (
+            int(max(keys.size * factor, 64) - 1).bit_length()
+            for factor in (_FINE_BITS, _INDEX_PLACES)
+        )
         self.arrays = kernel.Index(
             coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
             coarse_shift=np.uint64(64 - _COARSE),
@@ -66,12 +72,15 @@ class PrefixIndex:
     def nothing_seen(self) -> Seen:
         """Return what `find_candidates` remembers of a batch, at its beginning."""
         index = self.arrays
-        return tuple(np.full(size, -1) for size in (index.list_ends.size, index.least.size, index.least.size))
+        return tuple(
+            np.full(size, -1) for size in (index.list_ends.size, index.least.size, index.least.size)
+        )
 
     def find_candidates(self, docs: Sets, groups: I64, start: int, seen: Seen) -> I64:
         """Return candidate pairs that share enough indexed shingles: position of the document, number of the set.
 
-        start: the position of the first document in its batch, where `seen` serves for several calls.
+        start: the position of the first document in its batch, where `seen` serves for several
+        calls.
         """
         room = FIRST_ROOM
         while True:
@@ -93,7 +102,9 @@ def _least_frequent(sets: Sets, least: I64, needed: I64) -> tuple[U64, I64]:
     frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
     # Stable, because the shingles of a set are already sorted.
     order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
-    order = order[np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)]
+    order = order[
+        np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)
+    ]
     return sets.shingles[order], owners[order]
 
 

@@ -1,7 +1,8 @@
 """Before stage 3 of 6, with method="auto": estimate the cost of the exact join from a sample of all shingles.
 
-A shingle is sampled by its own hash, so it is sampled in every document that contains it, and its count is as accurate
-as in the exact join. The sample is taken in the first pass, so choosing the method reads nothing again.
+A shingle is sampled by its own hash, so it is sampled in every document that contains it, and its
+count is as accurate as in the exact join. The sample is taken in the first pass, so choosing the
+method reads nothing again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ I64 = npt.NDArray[np.int64]
 SAMPLED_OF: Final = 16
 # The low bits select the sample, because the high bits index the counts.
 _MASK: Final = np.uint64(SAMPLED_OF - 1)
-# Few shingles of a document are sampled, so the share of rare ones is smoothed: _PRIOR pseudo-counts of _PRIOR_SHARE.
+# Few shingles of a document are sampled, so the share of rare ones is smoothed: _PRIOR
+# pseudo-counts of _PRIOR_SHARE.
 _PRIOR: Final = 0.25
 _PRIOR_SHARE: Final = 0.5
 
@@ -75,4 +77,6 @@ def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.Record
     shown = np.rint(np.maximum(prefixes - own, 0)).astype(np.int64)
     is_linked = (shown > 0).astype(np.int64)
     columns = [np.ones_like(sizes), shown, is_linked, is_linked * sizes]
-    return pa.record_batch([sketches.column("row"), *map(pa.array, columns)], schema=schema.CONTENTS)
+    return pa.record_batch(
+        [sketches.column("row"), *map(pa.array, columns)], schema=schema.CONTENTS
+    )

@@ -17,9 +17,11 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
     Representatives and documents without a copy have no row in the result.
     """
     rows, priority, low, high = (
-        sketches.column(name).to_numpy() for name in ("row", "priority", "digest_low", "digest_high")
+        sketches.column(name).to_numpy()
+        for name in ("row", "priority", "digest_low", "digest_high")
     )
-    # Most digests are unique: half of the digest finds the rows that may have copies, and only those are sorted.
+    # Most digests are unique: half of the digest finds the rows that may have copies, and only
+    # those are sorted.
     linked, smallest = np.empty_like(rows), np.empty_like(rows)
     count = bands.star_links(low.view(np.uint64), rows, linked, smallest)
     has_like = np.isin(rows, np.concatenate([linked[:count], smallest[:count]]))
@@ -31,16 +33,20 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
     first_of_class = np.maximum.accumulate(np.where(is_copy, 0, np.arange(rows.size)))
     ordered = rows[order]
     return pa.record_batch(
-        [pa.array(ordered[is_copy]), pa.array(ordered[first_of_class[is_copy]])], schema=schema.CLASSES
+        [pa.array(ordered[is_copy]), pa.array(ordered[first_of_class[is_copy]])],
+        schema=schema.CLASSES,
     )
 
 
-def separate(copies: pa.Table, verified: pa.Table | None, *, num_ahead: int) -> Iterator[pa.RecordBatch]:
+def separate(
+    copies: pa.Table, verified: pa.Table | None, *, num_ahead: int
+) -> Iterator[pa.RecordBatch]:
     """Split classes led by a reference document: the first input document of each becomes a representative itself.
 
-    Reference documents (rows below `num_ahead`) are not compared with each other, so none of them can represent an
-    input document where every pair counts. `copies` holds whole classes, with the num_shingles of their
-    representatives; documents without shingles are never compared, so their classes stay whole.
+    Reference documents (rows below `num_ahead`) are not compared with each other, so none of them
+    can represent an input document where every pair counts. `copies` holds whole classes, with the
+    num_shingles of their representatives; documents without shingles are never compared, so their
+    classes stay whole.
     """
     del verified
     rows, representatives, num_shingles = (

@@ -16,7 +16,9 @@ def link(band: pa.RecordBatch) -> pa.RecordBatch:
     rows, keys = (column.to_numpy() for column in band.columns)
     linked, smallest = np.empty_like(rows), np.empty_like(rows)
     count = bands.star_links(keys.view(np.uint64), rows, linked, smallest)
-    return pa.record_batch([pa.array(linked[:count]), pa.array(smallest[:count])], schema=schema.LINKS)
+    return pa.record_batch(
+        [pa.array(linked[:count]), pa.array(smallest[:count])], schema=schema.LINKS
+    )
 
 
 def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:

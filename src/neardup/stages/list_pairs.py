@@ -1,6 +1,7 @@
 """Part of stage 6 of 6: the list of pairs, from the pairs that verification found and the classes of copies.
 
-There may be far more pairs than memory: they are read as a stream, sorted by the engine, and yielded as a stream.
+There may be far more pairs than memory: they are read as a stream, sorted by the engine, and
+yielded as a stream.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class FoundPairs(Protocol):
         """Sort rows within the memory of the engine."""
 
 
-def count_pairs(classes: pa.Table, found: FoundPairs | None, *, num_ahead: int, only_against: bool = False) -> int:
+def count_pairs(
+    classes: pa.Table, found: FoundPairs | None, *, num_ahead: int, only_against: bool = False
+) -> int:
     """Return how many pairs `list_pairs` would list; without `found`, those of exact copies alone."""
     num_pairs = _count_copies(classes, num_ahead, only_against=only_against)
     if found is None:
@@ -55,10 +58,14 @@ def count_pairs(classes: pa.Table, found: FoundPairs | None, *, num_ahead: int, 
 
 def _count_copies(classes: pa.Table, num_ahead: int, *, only_against: bool) -> int:
     """Count the pairs of exact copies, except those of two reference documents, or of two input documents."""
-    copies, representatives = (classes.column(name).to_numpy() for name in ("row", "representative"))
+    copies, representatives = (
+        classes.column(name).to_numpy() for name in ("row", "representative")
+    )
     firsts, class_of = np.unique(representatives, return_inverse=True)
     sizes = np.bincount(class_of, minlength=firsts.size) + 1
-    num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (firsts >= num_ahead)
+    num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (
+        firsts >= num_ahead
+    )
     num_twins = 0 if only_against else num_own * (num_own - 1) // 2
     return int((num_twins + num_own * (sizes - num_own)).sum())
 
@@ -73,19 +80,27 @@ def list_pairs(
 ) -> Iterator[pa.RecordBatch]:
     """List every pair found, including those between members of classes, by row_a, then row_b.
 
-    `separate` has made sure that no verified pair consists of two reference documents; no other pair does. With
-    `only_against` no pair has two input rows either. A batch has at most `listed_at_once` rows.
+    `separate` has made sure that no verified pair consists of two reference documents; no other
+    pair does. With `only_against` no pair has two input rows either. A batch has at most
+    `listed_at_once` rows.
     """
     rows, representatives = _listed(classes, found.rows)
-    # Each class has two parts: an even key for its reference documents, an odd one for those of the input.
+    # Each class has two parts: an even key for its reference documents, an odd one for those of the
+    # input.
     keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_ahead)
     parts = _Parts(rows, keys)
     links = _link(parts, found, listed_at_once, only_against=only_against)
     ordered = found.sort(links, _LINKS, [("link", "ascending")])
     for pairs in _expand(parts, ordered, listed_at_once):
-        for begin in range(0, pairs.left.size, listed_at_once):  # a single row may have more partners
+        for begin in range(
+            0, pairs.left.size, listed_at_once
+        ):  # a single row may have more partners
             chosen = slice(begin, begin + listed_at_once)
-            columns = [rows[pairs.left[chosen]], rows[pairs.right[chosen]], pairs.similarities[chosen]]
+            columns = [
+                rows[pairs.left[chosen]],
+                rows[pairs.right[chosen]],
+                pairs.similarities[chosen],
+            ]
             yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
 
 
@@ -100,8 +115,9 @@ class _Pairs(NamedTuple):
 class _Parts:
     """Documents by part; the members of a part are similar to all members of any part that it is linked to.
 
-    A document is given by its place among all listed ones, and linked to the parts that have a member behind it. So
-    the links of a document, sorted, give its pairs, and there are never more links than pairs.
+    A document is given by its place among all listed ones, and linked to the parts that have a
+    member behind it. So the links of a document, sorted, give its pairs, and there are never more
+    links than pairs.
     """
 
     def __init__(self, rows: I64, keys: I64) -> None:
@@ -154,11 +170,15 @@ class _Parts:
         return _Pairs(left, right, values)
 
 
-def _link(parts: _Parts, found: FoundPairs, most: int, *, only_against: bool) -> Iterator[pa.RecordBatch]:
+def _link(
+    parts: _Parts, found: FoundPairs, most: int, *, only_against: bool
+) -> Iterator[pa.RecordBatch]:
     """Link documents to parts: those of exact copies, and those of the pairs found, about `most` links a batch."""
     own = np.flatnonzero(parts.keys % 2)
     twins = own[:0] if only_against else own[parts.sizes[own] > 1]
-    behind = own[np.isin(parts.keys[own] - 1, parts.keys)]  # the reference part of a class comes right before its own
+    behind = own[
+        np.isin(parts.keys[own] - 1, parts.keys)
+    ]  # the reference part of a class comes right before its own
     left = np.r_[twins, behind - 1]
     yield parts.links(_Pairs(left, np.r_[twins, behind], np.ones(left.size)))
     for batch in found.batches():
@@ -177,7 +197,9 @@ def _expand(parts: _Parts, ordered: Iterable[pa.RecordBatch], most: int) -> Iter
             piece = batch.slice(begin, most)
             links = np.r_[held[0], piece.column("link").to_numpy()]
             similarities = np.r_[held[1], piece.column("similarity").to_numpy()]
-            last = links[-1] // parts.keys.size * parts.keys.size  # its document may have more links
+            last = (
+                links[-1] // parts.keys.size * parts.keys.size
+            )  # its document may have more links
             end = int(np.searchsorted(links, last))
             yield from _expand_whole(parts, links[:end], similarities[:end], most)
             held = links[end:], similarities[end:]
@@ -216,7 +238,9 @@ def _ranges(starts: I64, counts: I64) -> I64:
 def _listed(classes: pa.Table, verified: I64) -> tuple[I64, I64]:
     """The rows that may occur in a pair, ascending, and the representative of each."""
     copies = classes.column("row").to_numpy()
-    rows = np.unique(np.concatenate([copies, classes.column("representative").to_numpy(), verified]))
+    rows = np.unique(
+        np.concatenate([copies, classes.column("representative").to_numpy(), verified])
+    )
     representatives = rows.copy()
     representatives[np.searchsorted(rows, copies)] = classes.column("representative").to_numpy()
     return rows, representatives

@@ -1,7 +1,7 @@
 """Part of stage 5 of 6: choose the posting lists that generate the candidate pairs of a component.
 
-Buckets come first. A component where too many comparisons fail is hot: it starts again with posting lists of prefix
-shingles, if those promise fewer candidates.
+Buckets come first. A component where too many comparisons fail is hot: it starts again with posting
+lists of prefix shingles, if those promise fewer candidates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class _Hot(NamedTuple):
 def initial_state(roles: Array) -> kernel.InitialState:
     """Return the state of documents that have not been compared with any other yet."""
     num_docs = roles.size
-    return kernel.InitialState(roles, np.zeros(num_docs), np.zeros(num_docs, np.int64), np.arange(num_docs))
+    return kernel.InitialState(
+        roles, np.zeros(num_docs), np.zeros(num_docs, np.int64), np.arange(num_docs)
+    )
 
 
 def match_components(
@@ -58,8 +60,9 @@ def match_components(
 ) -> kernel.Outcome:
     """Compare the documents of whole components; arguments as for the kernel `walk_components`.
 
-    walked: counts the documents that are done, as in `kernel.Outcome`; put: takes the pairs found, in pieces and in any
-    order, as positions of the later and the earlier document, and similarities.
+    walked: counts the documents that are done, as in `kernel.Outcome`; put: takes the pairs found,
+    in pieces and in any order, as positions of the later and the earlier document, and
+    similarities.
     """
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
@@ -78,15 +81,23 @@ def _walk(
 ) -> list[_Hot]:
     """Walk from a document to the end, in steps of about MOST_PAIRS pairs; return the hot components left on the way.
 
-    Every step enters the earlier documents of its component into the lists again, which takes less time than finding
-    the pairs of a step.
+    Every step enters the earlier documents of its component into the lists again, which takes less
+    time than finding the pairs of a step.
     """
     hot: list[_Hot] = []
     num_docs = documents.rows.size
     stops = component_ends[1:].copy()
     while start < num_docs:
         left, right, similarities, reached = kernel.walk_components(
-            documents, component_ends, lists, work.rule, work.initial, work.outcome, stops, start, MOST_PAIRS
+            documents,
+            component_ends,
+            lists,
+            work.rule,
+            work.initial,
+            work.outcome,
+            stops,
+            start,
+            MOST_PAIRS,
         )
         if left.size:
             work.put(left, right, similarities)
@@ -109,7 +120,9 @@ def _match_hot(documents: kernel.Documents, part: slice, work: _Work, hot: _Hot)
     initial = initial._replace(parents=initial.parents - first)
     lists = _bucket_lists(keys, is_last=True)
     prefixes = _prefix_lists(sets, rule.threshold)
-    outcome = work.outcome._replace(**{name: getattr(work.outcome, name)[part] for name in _OF_DOCUMENTS})
+    outcome = work.outcome._replace(
+        **{name: getattr(work.outcome, name)[part] for name in _OF_DOCUMENTS}
+    )
     num_walked = hot.stop - first
     is_entered = initial.roles & kernel.ENTERED > 0
     if rule.mode == kernel.LEADERS:  # only the kept ones among those already compared matter
@@ -139,12 +152,17 @@ def _bucket_lists(keys: Array, *, is_last: bool) -> kernel.Lists:
     num_docs, num_bands = keys.shape
     buckets = np.empty(keys.size, np.int64)
     num_buckets = list_kernel.number_lists(keys.ravel(), buckets)
-    return kernel.Lists(buckets, np.arange(num_docs + 1) * num_bands, num_buckets, by_prefix=False, is_last=is_last)
+    return kernel.Lists(
+        buckets, np.arange(num_docs + 1) * num_bands, num_buckets, by_prefix=False, is_last=is_last
+    )
 
 
 def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
     """Return one posting list per prefix shingle."""
-    ranked, ends = np.empty(sets.ends[-1] - sets.ends[0], np.uint64), np.empty(sets.ends.size, np.int64)
+    ranked, ends = (
+        np.empty(sets.ends[-1] - sets.ends[0], np.uint64),
+        np.empty(sets.ends.size, np.int64),
+    )
     list_kernel.rank_prefixes(sets.shingles, sets.ends, threshold, ranked, ends)
     prefixes = np.empty(ends[-1], np.int64)
     num_prefixes = list_kernel.number_lists(ranked[: ends[-1]], prefixes)

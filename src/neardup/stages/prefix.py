@@ -15,8 +15,8 @@ from neardup.measures import jaccard
 from neardup.measures.base import group_salts
 
 U8 = npt.NDArray[np.uint8]
-# Two counters per shingle avoid most collisions. More than 128 MB would not fit in the smallest `memory` setting. The
-# size depends on the documents alone, so the pairs that are compared do, too.
+# Two counters per shingle avoid most collisions. More than 128 MB would not fit in the smallest
+# `memory` setting. The size depends on the documents alone, so the pairs that are compared do, too.
 PLACES_A_SHINGLE: Final = 2
 MIN_PLACES: Final = 1 << 10
 MAX_PLACES: Final = 1 << 27

@@ -21,10 +21,12 @@ I64 = npt.NDArray[np.int64]
 def select(found: pa.RecordBatch, num_ahead: int, *, only_against: bool = False) -> pa.RecordBatch:
     """Return the kept row for every removed row, with their similarity.
 
-    `found` holds verified documents, or copies with the result of their representatives. A copy follows its
-    representative: it points to the kept document of the representative, or to the representative itself, even if a
-    document that was kept later is more similar. Rows below `num_ahead` are never removed; with `only_against` other
-    rows are removed for these alone, so copies of each other stay.
+    `found` holds verified documents, or copies with the result of their representatives. A copy
+    follows its
+    representative: it points to the kept document of the representative, or to the representative
+    itself, even if a document that was kept later is more similar. Rows below `num_ahead` are never
+    removed; with `only_against` other rows are removed for these alone, so copies of each other
+    stay.
     """
     rows = found.column("row")
     itself = found.column("representative" if "representative" in found.schema.names else "row")
@@ -33,15 +35,20 @@ def select(found: pa.RecordBatch, num_ahead: int, *, only_against: bool = False)
     if only_against:
         is_removed = pc.and_(is_removed, pc.less(kept_rows, num_ahead))
     columns = [rows, kept_rows, pc.coalesce(found.column("similarity"), 1.0)]
-    return pa.record_batch([column.filter(is_removed) for column in columns], schema=schema.SELECTION)
+    return pa.record_batch(
+        [column.filter(is_removed) for column in columns], schema=schema.SELECTION
+    )
 
 
 def thin(members: pa.RecordBatch, per_cluster: int) -> pa.RecordBatch:
     """Return the members of clusters to remove: all but the first `per_cluster` - 1 in keep order, as schema.SELECTION.
 
-    The kept document is not a member but counts towards `per_cluster`. `members` has whole clusters, with priorities.
+    The kept document is not a member but counts towards `per_cluster`. `members` has whole
+    clusters, with priorities.
     """
-    rows, kept_rows, priority = (members.column(name).to_numpy() for name in ("row", "kept_row", "priority"))
+    rows, kept_rows, priority = (
+        members.column(name).to_numpy() for name in ("row", "kept_row", "priority")
+    )
     order = np.lexsort((rows, priority, kept_rows))
     clusters = kept_rows[order]
     is_first = np.ones(rows.size, np.bool_)
@@ -58,7 +65,9 @@ def thin_table(members: pa.Table, priority: I64, per_cluster: int) -> pa.Table:
     if per_cluster == 1:
         return members
     whole = members.append_column("priority", pa.array(priority, pa.int64()))
-    return pa.Table.from_batches([thin(schema.one_batch(whole.to_batches(), whole.schema), per_cluster)])
+    return pa.Table.from_batches(
+        [thin(schema.one_batch(whole.to_batches(), whole.schema), per_cluster)]
+    )
 
 
 def of_ahead(batch: pa.RecordBatch, column: str, num_ahead: int) -> pa.RecordBatch:
@@ -81,10 +90,14 @@ def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Tab
     return pa.table(columns, schema=schema.SELECTION)
 
 
-def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) -> npt.NDArray[np.float64]:
+def _similarities(
+    documents: pa.Table, left: I64, right: I64, config: Config
+) -> npt.NDArray[np.float64]:
     """Exact similarity of documents given by position; 1 for two without shingles, which were collapsed."""
     needed, ends = np.unique(np.r_[left, right], return_inverse=True)
-    items = measure_of(config).items(schema.one_array(documents.column("text").take(pa.array(needed))), config)
+    items = measure_of(config).items(
+        schema.one_array(documents.column("text").take(pa.array(needed))), config
+    )
     left, right = ends[: left.size], ends[left.size :]
     values = np.empty(left.size, np.float64)
     similarity.similarities(items, left, right, values)
@@ -95,13 +108,17 @@ def _similarities(documents: pa.Table, left: I64, right: I64, config: Config) ->
 
 def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
     """Select leaders among stored pairs."""
-    left, right = (np.searchsorted(rows, pairs.column(name).to_numpy()) for name in ("row_a", "row_b"))
+    left, right = (
+        np.searchsorted(rows, pairs.column(name).to_numpy()) for name in ("row_a", "row_b")
+    )
     ends, partners = np.r_[left, right], np.r_[right, left]
     order = np.lexsort((partners, ends))
     starts = np.searchsorted(ends[order], np.arange(rows.size + 1))
     similarities = np.tile(pairs.column("similarity").to_numpy(), 2)[order]
     matches, values = np.empty(rows.size, np.int64), np.empty(rows.size, np.float64)
-    kernel.lead(np.argsort(priority, kind="stable"), starts, partners[order], similarities, matches, values)
+    kernel.lead(
+        np.argsort(priority, kind="stable"), starts, partners[order], similarities, matches, values
+    )
     kept_rows = np.where(matches == similarity.NOBODY, rows, rows[matches])
     return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
 
@@ -110,7 +127,9 @@ def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
     """Return for every row the row with the best priority in its transitive closure."""
     order = np.argsort(priority, kind="stable")
     ranks = np.argsort(order)
-    left, right = (ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b"))
+    left, right = (
+        ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b")
+    )
     parents = np.arange(rows.size)
     components_kernel.union_links(left, right, parents)
     components_kernel.find_roots(parents)

@@ -42,10 +42,15 @@ def sketch(
     sketched: Sketched | jaccard.Collected
     if plan.is_exact:
         sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold, secret)
-        ends, shingles = pa.array(sketched.sets.ends), pa.array(sketched.sets.shingles.view(np.int64))
+        ends, shingles = (
+            pa.array(sketched.sets.ends),
+            pa.array(sketched.sets.shingles.view(np.int64)),
+        )
         columns = [pa.LargeListArray.from_arrays(ends, shingles)]
     else:
-        sketched = measure_of(config).sketch(text, plan, config, groups.to_numpy(), sampler or hold, secret)
+        sketched = measure_of(config).sketch(
+            text, plan, config, groups.to_numpy(), sampler or hold, secret
+        )
         columns = [pa.array(keys) for keys in np.ascontiguousarray(sketched.keys.T).view(np.int64)]
         if sampler is not None:
             columns.append(sampler.lists(sketched.sizes, groups.to_numpy()))

@@ -27,24 +27,35 @@ PutPairs = Callable[[pa.RecordBatch], None]
 
 
 def verify(
-    batch: pa.RecordBatch, plan: Plan, config: Config, tally: Tally | None = None, put: PutPairs | None = None
+    batch: pa.RecordBatch,
+    plan: Plan,
+    config: Config,
+    tally: Tally | None = None,
+    put: PutPairs | None = None,
 ) -> pa.RecordBatch:
     """Match every document with the kept documents before it; find its partners if pairs are wanted.
 
-    `batch` has the columns component, row, text (or the set kept in memory), priority and group; the documents of a
-    component are contiguous, best priority first, ties by row. `tally` counts the documents that are done. `put` takes
-    the pairs as they are found, as schema.PARTNERED; without it they are lists of the result.
+    `batch` has the columns component, row, text (or the set kept in memory), priority and group;
+    the documents of a component are contiguous, best priority first, ties by row. `tally` counts
+    the documents that are done. `put` takes the pairs as they are found, as schema.PARTNERED;
+    without it they are lists of the result.
     """
     held: list[pa.RecordBatch] = []
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
     components = batch.column("component").to_numpy()
-    starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]]) if places.size else np.empty(0, np.int64)
+    starts = (
+        np.flatnonzero(np.r_[True, components[1:] != components[:-1]])
+        if places.size
+        else np.empty(0, np.int64)
+    )
     component_ends = np.r_[starts, places.size].astype(np.int64)
     is_ahead = are_ahead(batch)
     initial = initial_state(roles_within(is_ahead, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
-        outcome, num_pairs = compare(documents, component_ends, plan, config, initial, walked, put or held.append)
+        outcome, num_pairs = compare(
+            documents, component_ends, plan, config, initial, walked, put or held.append
+        )
     matches, values, parents, compared, _ = outcome
     if config.cluster == "components":
         matches = np.where((parents == places) | is_ahead, NOBODY, parents)
@@ -65,13 +76,17 @@ def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Documen
     measure = measure_of(config)
     items = measure.items(batch.column("text"), config)
     groups = batch.column("group").to_numpy()
-    if plan.is_exact:  # all documents of a component and group are compared, without a signature filter
+    if (
+        plan.is_exact
+    ):  # all documents of a component and group are compared, without a signature filter
         signatures: Signatures = np.empty((batch.num_rows, 0), np.uint32)
         keys = jaccard.component_keys(batch.column("component").to_numpy(), groups)
     else:
         signatures, slots = measure.sign(items, plan, config)
         keys = band_keys(slots, plan, groups)
-    rows = batch.column("row").to_numpy().copy()  # Numba compiles the kernel a second time for read-only arrays
+    rows = (
+        batch.column("row").to_numpy().copy()
+    )  # Numba compiles the kernel a second time for read-only arrays
     return kernel.Documents(items, signatures, keys, rows)
 
 
@@ -133,7 +148,9 @@ def verified(
     places = by_row[np.searchsorted(rows, owners, sorter=by_row)]
     order = np.argsort(places, kind="stable")
     ends = pa.array(np.searchsorted(places[order], np.arange(rows.size + 1)))
-    partners, similarities = (found.column(name).take(pa.array(order)) for name in ("partner", "similarity"))
+    partners, similarities = (
+        found.column(name).take(pa.array(order)) for name in ("partner", "similarity")
+    )
     return pa.record_batch(
         [
             pa.array(rows),

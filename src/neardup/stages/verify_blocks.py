@@ -1,8 +1,9 @@
 """Stage 5 of 6 for a component larger than memory: verify it block by block in keep order, with the result of `verify`.
 
-With leaders, a block is compared with the kept documents of earlier blocks, which were spilled, and with itself. With
-pairs or the transitive closure, it is compared with all documents of earlier blocks, then with itself. A document that
-already has a match in an earlier block cannot become a leader, but may still find a better match.
+With leaders, a block is compared with the kept documents of earlier blocks, which were spilled, and
+with itself. With pairs or the transitive closure, it is compared with all documents of earlier
+blocks, then with itself. A document that already has a match in an earlier block cannot become a
+leader, but may still find a better match.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from neardup.kernels.similarity import similarities
 from neardup.kernels.verify import COMPARED, ENTERED, Documents, InitialState, Outcome
 from neardup.measures.base import joined
 from neardup.measures.registry import measure_of
-from neardup.stages.verify import F64, I64, U8, Bools, PutPairs, are_ahead, compare, prepare, roles_within, verified
+from neardup.stages.verify import (
+    F64,
+    I64,
+    U8,
+    Bools,
+    PutPairs,
+    are_ahead,
+    compare,
+    prepare,
+    roles_within,
+    verified,
+)
 from neardup.theory.plan import Plan
 
 
@@ -42,7 +54,8 @@ class Blocks(Protocol):
 class _Outcome:
     """The results for the documents of one block so far.
 
-    start: position of the first one in the component; kept_rows: the best match so far; values: the similarity to it;
+    start: position of the first one in the component; kept_rows: the best match so far; values: the
+    similarity to it;
     put: takes the pairs found, which are `pairs` unless the engine takes them.
     """
 
@@ -76,12 +89,17 @@ class _Outcome:
 
 
 def verify_blocks(
-    blocks: Blocks, plan: Plan, config: Config, tally: Tally | None = None, put: PutPairs | None = None
+    blocks: Blocks,
+    plan: Plan,
+    config: Config,
+    tally: Tally | None = None,
+    put: PutPairs | None = None,
 ) -> pa.Table:
     """Compare the documents of one component; return one row each, in keep order, equal to the result of `verify`.
 
-    Memory: the texts of two blocks; sets and signatures of four blocks while two are concatenated, of three while they
-    are compared; about 40 bytes per document of the component; and, unless `put` takes them, the listed pairs.
+    Memory: the texts of two blocks; sets and signatures of four blocks while two are concatenated,
+    of three while they are compared; about 40 bytes per document of the component; and, unless
+    `put` takes them, the listed pairs.
     """
     is_leading = not config.pairs and config.cluster == "leader"
     tally, num_walks = tally or Tally(), 1
@@ -91,7 +109,9 @@ def verify_blocks(
         outcome = _unknown(block, outcomes, put)
         parents = np.concatenate([parents, np.arange(outcome.start, outcome.part.stop)])
         documents = prepare(block, plan, config)
-        with tally.counter(block.num_rows, walks=num_walks if is_leading else 1 + len(outcomes)) as walked:
+        with tally.counter(
+            block.num_rows, walks=num_walks if is_leading else 1 + len(outcomes)
+        ) as walked:
             if outcome.is_ahead.all():
                 pass  # reference documents are not compared with each other
             elif is_leading:
@@ -108,7 +128,9 @@ def verify_blocks(
         del documents
     if config.cluster == "components":
         _close(blocks, outcomes, parents, config)
-    return pa.Table.from_batches([_table(outcome, config) for outcome in outcomes], schema=schema.VERIFIED)
+    return pa.Table.from_batches(
+        [_table(outcome, config) for outcome in outcomes], schema=schema.VERIFIED
+    )
 
 
 def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | None) -> _Outcome:
@@ -132,7 +154,10 @@ def _merged(batches: Iterable[pa.RecordBatch], block: pa.RecordBatch) -> Iterato
     held: list[pa.RecordBatch] = []
     for batch in batches:
         merged = [*held, batch]
-        num_rows, num_bytes = sum(part.num_rows for part in merged), sum(part.nbytes for part in merged)
+        num_rows, num_bytes = (
+            sum(part.num_rows for part in merged),
+            sum(part.nbytes for part in merged),
+        )
         if held and (num_rows > block.num_rows or num_bytes > block.nbytes):
             yield schema.one_batch(held, batch.schema)
             merged = [batch]
@@ -142,11 +167,17 @@ def _merged(batches: Iterable[pa.RecordBatch], block: pa.RecordBatch) -> Iterato
 
 
 def _compare_with_kept(
-    documents: Documents, outcome: _Outcome, kept: Iterable[pa.RecordBatch], plan: Plan, config: Config, walked: I64
+    documents: Documents,
+    outcome: _Outcome,
+    kept: Iterable[pa.RecordBatch],
+    plan: Plan,
+    config: Config,
+    walked: I64,
 ) -> int:
     """Compare a block with the kept documents of earlier ones and with itself; return the number of walks.
 
-    The last batch of kept documents (usually the only one) is compared in the same walk as the block itself.
+    The last batch of kept documents (usually the only one) is compared in the same walk as the
+    block itself.
     """
     num_walks, last = 1, None
     for batch in kept:
@@ -155,7 +186,9 @@ def _compare_with_kept(
             _walk_behind(last, documents, outcome, roles, plan, config, walked)
             num_walks += 1
         last = batch
-    _walk_behind(last, documents, outcome, roles_within(outcome.is_ahead, config), plan, config, walked)
+    _walk_behind(
+        last, documents, outcome, roles_within(outcome.is_ahead, config), plan, config, walked
+    )
     return num_walks
 
 
@@ -226,7 +259,12 @@ def _compare_within(
 
 
 def _compare(
-    documents: Documents, state: InitialState, plan: Plan, config: Config, walked: I64, put: PutPairs
+    documents: Documents,
+    state: InitialState,
+    plan: Plan,
+    config: Config,
+    walked: I64,
+    put: PutPairs,
 ) -> tuple[Outcome, I64]:
     """Compare documents as one component."""
     return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked, put)
@@ -234,7 +272,9 @@ def _compare(
 
 def _roles_between(is_met: Bools, is_ahead: Bools) -> U8:
     """Return roles: the documents of a block are compared only with the earlier ones that are to be met."""
-    return np.concatenate([np.where(is_met, ENTERED, 0), np.where(is_ahead, 0, COMPARED)]).astype(np.uint8)
+    return np.concatenate([np.where(is_met, ENTERED, 0), np.where(is_ahead, 0, COMPARED)]).astype(
+        np.uint8
+    )
 
 
 def _joined(first: Documents, second: Documents) -> Documents:

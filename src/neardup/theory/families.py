@@ -1,8 +1,9 @@
 """Locality-sensitive families: the collision probability by distance, and its amplification by AND, OR and cascades.
 
-A family of hash functions is (d1, d2, p1, p2)-sensitive if two items at most d1 apart agree with a chance of at least
-p1, and two items at least d2 apart with a chance of at most p2. `all_of(r)` agrees if all of r independent functions
-agree, p^r; `any_of(b)` if at least one of b does, 1 - (1 - p)^b; bands of rows are `all_of(r).any_of(b)`.
+A family of hash functions is (d1, d2, p1, p2)-sensitive if two items at most d1 apart agree with a
+chance of at least p1, and two items at least d2 apart with a chance of at most p2. `all_of(r)`
+agrees if all of r independent functions agree, p^r; `any_of(b)` if at least one of b does, 1 - (1 -
+p)^b; bands of rows are `all_of(r).any_of(b)`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from neardup.config.checks import check_int
 from neardup.config.distances import SCALES
 from neardup.errors import ConfigError
 
-# Bucket width of the Euclidean family, relative to the distance at the threshold: pairs at that distance agree with
-# chance 0.80, pairs three times as far apart with 0.47.
+# Bucket width of the Euclidean family, relative to the distance at the threshold: pairs at that
+# distance agree with chance 0.80, pairs three times as far apart with 0.47.
 WIDTH_RATIO: Final = 4.0
 _HALF_CIRCLE: Final = 180.0
 _BISECTIONS: Final = 60
@@ -53,8 +54,14 @@ class Family:
         >>> round(jaccard_family().all_of(4).any_of(4).chance(0.8), 4)
         0.0064
         """
-        if not isinstance(distance, numbers.Real) or isinstance(distance, bool) or not 0 <= distance <= self.largest:
-            raise ConfigError(f"`distance` must be a number in [0, {self.largest:g}], got {distance!r}")
+        if (
+            not isinstance(distance, numbers.Real)
+            or isinstance(distance, bool)
+            or not 0 <= distance <= self.largest
+        ):
+            raise ConfigError(
+                f"`distance` must be a number in [0, {self.largest:g}], got {distance!r}"
+            )
         return self.collide(float(distance))
 
     def sensitivity(self, near: float, far: float) -> Sensitivity:
@@ -65,7 +72,9 @@ class Family:
         """
         chances = self.chance(near), self.chance(far)
         if near > far:
-            raise ConfigError(f"`near` must be at most `far`, got {near!r} > {far!r}", hint="swap the two")
+            raise ConfigError(
+                f"`near` must be at most `far`, got {near!r} > {far!r}", hint="swap the two"
+            )
         return Sensitivity(near, far, *chances)
 
     def all_of(self, rows: int) -> Family:
@@ -113,7 +122,9 @@ def jaccard_family() -> Family:
 def hamming_family(dimension: int) -> Family:
     """Return the family of bit sampling on `dimension` bits, by the number of bits that differ: p = 1 - d/m."""
     check_int("dimension", dimension, 1)
-    return Family(name="hamming", collide=lambda distance: 1 - distance / dimension, largest=float(dimension))
+    return Family(
+        name="hamming", collide=lambda distance: 1 - distance / dimension, largest=float(dimension)
+    )
 
 
 def angle_family() -> Family:
@@ -122,7 +133,9 @@ def angle_family() -> Family:
     >>> tuple(angle_family().sensitivity(60, 120))
     (60, 120, 0.6666666666666667, 0.33333333333333337)
     """
-    return Family(name="angle", collide=lambda degrees: 1 - degrees / _HALF_CIRCLE, largest=_HALF_CIRCLE)
+    return Family(
+        name="angle", collide=lambda degrees: 1 - degrees / _HALF_CIRCLE, largest=_HALF_CIRCLE
+    )
 
 
 def cosine_family() -> Family:
@@ -138,7 +151,9 @@ def euclidean_family(width: float) -> Family:
     """
     if not isinstance(width, numbers.Real) or not 0 < width < math.inf:
         raise ConfigError(f"`width` must be a number above 0, got {width!r}")
-    return Family(name="euclidean", collide=lambda distance: _line_chance(distance, width), largest=math.inf)
+    return Family(
+        name="euclidean", collide=lambda distance: _line_chance(distance, width), largest=math.inf
+    )
 
 
 def _angle_chance(cosine: float) -> float:
@@ -174,7 +189,9 @@ def slot_chance(measure: str, similarity: float, width: float = 0.0) -> float:
     if measure == "cosine":
         return _angle_chance(similarity)
     if measure == "euclidean":
-        return _line_chance(SCALES[measure].distance(similarity, 0), width) if similarity > 0 else 0.0
+        return (
+            _line_chance(SCALES[measure].distance(similarity, 0), width) if similarity > 0 else 0.0
+        )
     return similarity
 
 
@@ -189,5 +206,7 @@ def similarity_at(measure: str, chance: float, width: float = 0.0) -> float:
         return chance
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if slot_chance(measure, middle, width) < chance else (low, middle)
+        low, high = (
+            (middle, high) if slot_chance(measure, middle, width) < chance else (low, middle)
+        )
     return high if high > 1e-15 else 0.0

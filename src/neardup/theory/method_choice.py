@@ -1,7 +1,7 @@
 """The cost model by which `method="auto"` chooses between LSH and the exact join.
 
-The model depends on contents and settings alone, not on the machine, its memory or its threads, so the choice is the
-same everywhere. Its seconds are those of one core; only their ratio matters.
+The model depends on contents and settings alone, not on the machine, its memory or its threads, so
+the choice is the same everywhere. Its seconds are those of one core; only their ratio matters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _BAND_KEY: Final = 50e-9
 _COUNT_SHINGLE: Final = 34e-9
 _POSTING: Final = 300e-9
 _VERIFY_SHINGLE: Final = 35e-9
-# The exact join may link short documents that share only one rare shingle, all of them in one component.
+# The exact join may link short documents that share only one rare shingle, all of them in one
+# component.
 _MEET_DOCUMENT: Final = 3e-6
 
 
@@ -66,11 +67,14 @@ def exact_seconds(contents: Contents, *, is_held: bool) -> float:
 
     Args:
         contents: what there is to compare.
-        is_held: whether the sets are kept in memory from the first pass on, or computed a second time.
+        is_held: whether the sets are kept in memory from the first pass on, or computed a second
+            time.
     """
     sets = 0.0 if is_held else contents.shingles * _COLLECT_SHINGLE
     joined = contents.shingles * _COUNT_SHINGLE + contents.postings * _POSTING
-    verified = contents.linked_documents * _MEET_DOCUMENT + contents.linked_shingles * _VERIFY_SHINGLE
+    verified = (
+        contents.linked_documents * _MEET_DOCUMENT + contents.linked_shingles * _VERIFY_SHINGLE
+    )
     return _first_pass(contents) + sets + joined + verified
 
 
@@ -101,7 +105,9 @@ def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
 def decide(contents: Contents, plan: Plan, *, is_held: bool) -> Plan:
     """Return the plan of the chosen method, with the reason; arguments as for `choose`."""
     choice = choose(contents, plan, is_held=is_held)
-    return dataclasses.replace(as_exact(plan) if choice.method == "exact" else plan, reason=choice.reason)
+    return dataclasses.replace(
+        as_exact(plan) if choice.method == "exact" else plan, reason=choice.reason
+    )
 
 
 def _millions(contents: Contents) -> str:

@@ -1,6 +1,7 @@
 """The plan: the method, bands and rows that keep the promised recall, and the chance of being found by similarity.
 
-P(s) = 1 - (1 - p(s)^r)^b is the chance that two documents of similarity s share one of b bands of r rows, where p(s)
+P(s) = 1 - (1 - p(s)^r)^b is the chance that two documents of similarity s share one of b bands of r
+rows, where p(s)
 is the chance that one slot agrees: s itself for Jaccard, 1 - angle/pi for cosine (families.py).
 """
 
@@ -20,7 +21,8 @@ from neardup.config.distances import SCALES
 from neardup.errors import ConfigError
 from neardup.theory import families
 
-# The share of true pairs at the threshold that the signature filter may drop; counted in the promised recall.
+# The share of true pairs at the threshold that the signature filter may drop; counted in the
+# promised recall.
 FILTER_LOSS: Final = 1e-4
 # Measures for which comparing signatures is much cheaper than comparing items.
 FILTERED_MEASURES: Final = ("jaccard", "weighted", "cosine")
@@ -49,7 +51,9 @@ def curve_threshold(bands: int, rows: int) -> float:
 def _integral(function: Callable[[float], float], low: float, high: float) -> float:
     """Simpson's rule; the curve is smooth, so 2,000 steps leave an error below 1e-9."""
     step = (high - low) / _AREA_STEPS
-    inner = math.fsum((4 if at % 2 else 2) * function(low + at * step) for at in range(1, _AREA_STEPS))
+    inner = math.fsum(
+        (4 if at % 2 else 2) * function(low + at * step) for at in range(1, _AREA_STEPS)
+    )
     return (function(low) + inner + function(high)) * step / 3
 
 
@@ -57,9 +61,9 @@ def _integral(function: Callable[[float], float], low: float, high: float) -> fl
 class Plan:
     """Bands, rows and method of a run, and what they promise.
 
-    The exact join finds every pair; it has 0 bands of 0 rows. `width` is the bucket width of the Euclidean family,
-    `dimension` the dimension of vectors, and `estimate` the forecast of a run, if known; `reason` says why this method
-    was chosen, with method="auto".
+    The exact join finds every pair; it has 0 bands of 0 rows. `width` is the bucket width of the
+    Euclidean family, `dimension` the dimension of vectors, and `estimate` the forecast of a run, if
+    known; `reason` says why this method was chosen, with method="auto".
     """
 
     threshold: float
@@ -90,7 +94,8 @@ class Plan:
     def chance(self, similarity: float) -> float:
         """Return the chance that two documents of this similarity share a bucket: the pure S-curve.
 
-        For the exact join it is the chance of being found: 0 below the threshold, 1 at and above it.
+        For the exact join it is the chance of being found: 0 below the threshold, 1 at and above
+        it.
         """
         if not isinstance(similarity, numbers.Real) or not 0 <= similarity <= 1:
             raise ConfigError(f"`similarity` must be a number in [0, 1], got {similarity!r}")
@@ -113,7 +118,9 @@ class Plan:
     @property
     def recall_at_threshold(self) -> float:
         """The chance that a pair exactly at the threshold is found: the S-curve minus the loss of the filter."""
-        return self.chance(self.threshold) - (FILTER_LOSS if self.min_agreement and self.threshold < 1 else 0.0)
+        return self.chance(self.threshold) - (
+            FILTER_LOSS if self.min_agreement and self.threshold < 1 else 0.0
+        )
 
     @property
     def keeps_recall(self) -> bool:
@@ -125,7 +132,9 @@ class Plan:
         """The similarity where a slot agrees with chance (1/b)^(1/r), near the steepest point; exact: the threshold."""
         if self.is_exact:
             return self.threshold
-        return families.similarity_at(self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0)
+        return families.similarity_at(
+            self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0
+        )
 
     @property
     def false_positive_area(self) -> float:
@@ -138,11 +147,17 @@ class Plan:
         return (
             0.0
             if self.is_exact
-            else _integral(lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0)
+            else _integral(
+                lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0
+            )
         )
 
     def plot(
-        self, path: str | os.PathLike[str] | None = None, *, other: Plan | None = None, by_distance: bool = False
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        other: Plan | None = None,
+        by_distance: bool = False,
     ) -> Any:
         """Draw the S-curve with the threshold and both areas of error; return the Matplotlib figure.
 
@@ -157,7 +172,9 @@ class Plan:
         """
         from neardup.theory.plot import plot
 
-        return plot(self, None if path is None else os.fspath(path), other=other, by_distance=by_distance)
+        return plot(
+            self, None if path is None else os.fspath(path), other=other, by_distance=by_distance
+        )
 
     def judgement(self) -> str:
         """Say in one line what this choice finds.
@@ -227,7 +244,9 @@ class Plan:
             ("slots of a signature", self.num_perm),
             *([("reason", self.reason)] if self.reason else []),
         ]
-        return html_view.view(self.judgement(), html_view.facts(rows), html_view.curve(chances, self.threshold))
+        return html_view.view(
+            self.judgement(), html_view.facts(rows), html_view.curve(chances, self.threshold)
+        )
 
     def __str__(self) -> str:
         lines = [self.judgement()]
@@ -242,7 +261,11 @@ def _percent(ratio: float, below: float) -> str:
     """Format with enough digits to tell 99.99 % from 100 %, and a ratio less than `below` from `below`."""
     if ratio < 0.01:
         return "less than 1 %"
-    digits = 0 if ratio < 0.9 or ratio == 1 else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+    digits = (
+        0
+        if ratio < 0.9 or ratio == 1
+        else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+    )
     while ratio < below and digits < 6 and round(ratio * 100, digits) >= below * 100:
         digits += 1
     return f"{ratio * 100:.{digits}f} %"
@@ -281,7 +304,9 @@ def plan_for(config: Config) -> Plan:
     width = families.bucket_width(config.threshold) if config.measure == "euclidean" else None
     chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
     bands, rows = (0, 0) if config.asks_exact else _bands_and_rows(config, chance)
-    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES and not config.asks_exact
+    is_filtered = (
+        config.signature_filter and config.measure in FILTERED_MEASURES and not config.asks_exact
+    )
     return Plan(
         threshold=config.threshold,
         recall=config.recall,
@@ -347,7 +372,9 @@ def _bands_for(chance: float, target: float, rows: int) -> int:
         return 1
     too_many = NUM_PERM_CHOICES[-1] + 1
     miss = math.log1p(-(chance**rows))
-    bands = max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many)))) if miss else too_many
+    bands = (
+        max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many)))) if miss else too_many
+    )
     while s_curve(chance, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
         bands += 1
     return bands
@@ -363,7 +390,9 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
         )
     rows = config.rows or 1
     needed = _bands_for(chance, target, rows) * rows
-    fitting = [choice for choice in num_perm_choices(config.measure, config.sketch) if choice >= needed]
+    fitting = [
+        choice for choice in num_perm_choices(config.measure, config.sketch) if choice >= needed
+    ]
     given = f" with {config.rows} rows" if config.rows is not None else ""
     return ConfigError(
         f"no bands and rows{given} within num_perm {config.num_perm} reach {asked}",
@@ -376,7 +405,8 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
 def least_agreement(num_perm: int, chance: float) -> int:
     """Return the least number of equal slots for a pair at the threshold to pass; at most FILTER_LOSS of them fail.
 
-    The smallest c with P(Bin(num_perm, chance) <= c) >= FILTER_LOSS; `chance` is that of one slot at the threshold.
+    The smallest c with P(Bin(num_perm, chance) <= c) >= FILTER_LOSS; `chance` is that of one slot
+    at the threshold.
 
     >>> least_agreement(128, 0.8)
     84
@@ -385,8 +415,14 @@ def least_agreement(num_perm: int, chance: float) -> int:
         return num_perm
     below = 0.0
     for agreeing in range(num_perm + 1):
-        log_weight = math.lgamma(num_perm + 1) - math.lgamma(agreeing + 1) - math.lgamma(num_perm - agreeing + 1)
-        below += math.exp(log_weight + agreeing * math.log(chance) + (num_perm - agreeing) * math.log1p(-chance))
+        log_weight = (
+            math.lgamma(num_perm + 1)
+            - math.lgamma(agreeing + 1)
+            - math.lgamma(num_perm - agreeing + 1)
+        )
+        below += math.exp(
+            log_weight + agreeing * math.log(chance) + (num_perm - agreeing) * math.log1p(-chance)
+        )
         if below >= FILTER_LOSS:
             return agreeing
     return num_perm

@@ -28,12 +28,15 @@ def format_of(path: str) -> str:
     ending = os.path.splitext(path)[1].lower().lstrip(".")  # noqa: PTH122 - the path may be an address
     if ending not in FORMATS:
         raise ConfigError(
-            f"`plot` must be a file that ends in .svg or .png, got {path!r}", hint="name it plan.svg, for example"
+            f"`plot` must be a file that ends in .svg or .png, got {path!r}",
+            hint="name it plan.svg, for example",
         )
     return ending
 
 
-def plot(plan: Plan, path: str | None, *, other: Plan | None = None, by_distance: bool = False) -> Any:
+def plot(
+    plan: Plan, path: str | None, *, other: Plan | None = None, by_distance: bool = False
+) -> Any:
     """Draw the curve, the threshold, the target recall and the two error areas; equal plans give equal bytes.
 
     Args:
@@ -47,16 +50,27 @@ def plot(plan: Plan, path: str | None, *, other: Plan | None = None, by_distance
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("drawing needs the package matplotlib", hint="pip install 'neardup[plot]'") from error
+        raise MissingExtraError(
+            "drawing needs the package matplotlib", hint="pip install 'neardup[plot]'"
+        ) from error
     # No date, no version and no random names in the file; a figure of its own never opens a window.
-    style: Any = {"svg.hashsalt": "neardup", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 10}
+    style: Any = {
+        "svg.hashsalt": "neardup",
+        "svg.fonttype": "path",
+        "font.family": "DejaVu Sans",
+        "font.size": 10,
+    }
     with mpl.rc_context(mpl.rcParamsDefault | style):
         figure = Figure(figsize=(8, 5.5), layout="constrained")
         _draw(figure.add_subplot(), plan, other, _distances(plan) if by_distance else _SIMILARITIES)
-        figure.legend(loc="outside lower center", ncols=2)  # inside the axes it would hide part of a curve
+        figure.legend(
+            loc="outside lower center", ncols=2
+        )  # inside the axes it would hide part of a curve
         if path is None:
             return figure
-        metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        metadata: dict[str, Any] = (
+            {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        )
         picture = io.BytesIO()
         figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     Path(path).write_bytes(picture.getvalue())
@@ -79,11 +93,16 @@ _SIMILARITIES: Final = _Axis("similarity of two documents", 1.0, float, float, F
 def _distances(plan: Plan) -> _Axis:
     if plan.measure == "hamming" and plan.dimension is None:
         raise ConfigError(
-            "`by_distance` counts bits, but the total number of bits is unknown", hint="plan with dimension="
+            "`by_distance` counts bits, but the total number of bits is unknown",
+            hint="plan with dimension=",
         )
     scale, dimension = SCALES[plan.measure], plan.dimension or 0
     ends = {"hamming": float(dimension), "euclidean": _FAR * (plan.distance or 1.0)}
-    words = {"hamming": "bits that differ", "euclidean": "Euclidean distance", "cosine": "distance, 1 - cosine"}
+    words = {
+        "hamming": "bits that differ",
+        "euclidean": "Euclidean distance",
+        "cosine": "distance, 1 - cosine",
+    }
     return _Axis(
         words.get(plan.measure, "distance, 1 - similarity"),
         ends.get(plan.measure, 1.0),
@@ -112,14 +131,22 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     axes.plot(at, chances(at), color=_CURVE, linewidth=2, label=plan.shape)
     _mark_step(axes, plan, axis, _CURVE)
     if other is not None:
-        axes.plot(at, chances(at, other), color=_OTHER, linewidth=2, linestyle="--", label=other.shape)
+        axes.plot(
+            at, chances(at, other), color=_OTHER, linewidth=2, linestyle="--", label=other.shape
+        )
         _mark_step(axes, other, axis, _OTHER)
     what = "distance" if axis.is_distance else "threshold"
     axes.axvline(threshold, color="black", linewidth=1, label=f"{what} {round(threshold, 12):g}")
-    axes.axhline(plan.recall, color="grey", linewidth=1, linestyle="--", label=f"target {plan.recall:g}")
+    axes.axhline(
+        plan.recall, color="grey", linewidth=1, linestyle="--", label=f"target {plan.recall:g}"
+    )
     axes.plot([threshold], [plan.chance(plan.threshold)], "o", color=_CURVE)
-    axes.set(xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance of sharing a bucket")
-    axes.set_title(f"A pair at the threshold is found with a chance of {plan.recall_at_threshold:.4f}")
+    axes.set(
+        xlim=(0, axis.end), ylim=(0, 1.05), xlabel=axis.label, ylabel="chance of sharing a bucket"
+    )
+    axes.set_title(
+        f"A pair at the threshold is found with a chance of {plan.recall_at_threshold:.4f}"
+    )
     axes.grid(alpha=0.2)
 
 
@@ -129,5 +156,9 @@ def _mark_step(axes: Any, plan: Plan, axis: _Axis, color: str) -> None:
         return
     step = axis.place(plan.curve_threshold)
     # For Jaccard, the chance of a slot is the similarity itself.
-    words = "(1/b)^(1/r)" if plan.measure == "jaccard" and not axis.is_distance else "step, by (1/b)^(1/r)"
+    words = (
+        "(1/b)^(1/r)"
+        if plan.measure == "jaccard" and not axis.is_distance
+        else "step, by (1/b)^(1/r)"
+    )
     axes.axvline(step, color=color, linewidth=1, linestyle=":", label=f"{words}: {step:.3f}")

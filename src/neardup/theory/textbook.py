@@ -1,9 +1,9 @@
 """The method as a lecture teaches it, in plain Python on small sets: written to be read, not to be fast.
 
-From shingles to Jaccard, from MinHash signatures to bands and buckets. A column is the set of rows that have a 1 in
-it; rows carry the caller's own numbers (most lectures count from 1, some books from 0), columns are named by their
-position from 0.
-`docs/lecture.md` walks through this file; the rest of the library does the same work on millions of texts.
+From shingles to Jaccard, from MinHash signatures to bands and buckets. A column is the set of rows
+that have a 1 in it; rows carry the caller's own numbers (most lectures count from 1, some books
+from 0), columns are named by their position from 0. `docs/lecture.md` walks through this file; the
+rest of the library does the same work on millions of texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def shingle_set(tokens: Sequence[Item], size: int) -> set[tuple[Item, ...]]: ...
 def shingle_set(tokens: Sequence[Hashable] | str, size: int) -> set[Any]:
     """Return every run of `size` consecutive tokens, once: substrings of a string, tuples of any other sequence.
 
-    Fewer tokens than `size` give no shingle. (The library makes one shingle of all of them, so that short texts count.)
+    Fewer tokens than `size` give no shingle. (The library makes one shingle of all of them, so that
+    short texts count.)
 
     >>> sorted(shingle_set("abcdabd", 2))
     ['ab', 'bc', 'bd', 'cd', 'da']
@@ -74,8 +75,8 @@ def shingle_number(shingle: str, num_bytes: int = 4) -> int:
 class UniversalHash:
     """One member of the universal class h(x) = ((a x + b) mod p) mod n, of Carter and Wegman.
 
-    For two different numbers below p, at most 1/n of all members give them the same value. That needs a prime p, which
-    is not checked here, so that you can try other numbers.
+    For two different numbers below p, at most 1/n of all members give them the same value. That
+    needs a prime p, which is not checked here, so that you can try other numbers.
 
     >>> UniversalHash(3, 5, prime=11, num_buckets=4)(7)
     0
@@ -102,12 +103,15 @@ class UniversalHash:
         """Return the bucket of a number below the prime."""
         if not 0 <= number < self.prime:
             raise DataError(
-                f"a number to hash must be in [0, {self.prime}), got {number!r}", hint="take a larger prime"
+                f"a number to hash must be in [0, {self.prime}), got {number!r}",
+                hint="take a larger prime",
             )
         return (self.multiplier * number + self.addend) % self.prime % self.num_buckets
 
 
-def columns_of(matrix: Sequence[Sequence[int]], rows: Sequence[Row] | None = None) -> list[set[Any]]:
+def columns_of(
+    matrix: Sequence[Sequence[int]], rows: Sequence[Row] | None = None
+) -> list[set[Any]]:
     """Return the columns of a 0/1 matrix as sets of rows, which `rows` names; without it they count from 1.
 
     >>> columns_of([[1, 0], [0, 1], [1, 1]])
@@ -121,10 +125,15 @@ def columns_of(matrix: Sequence[Sequence[int]], rows: Sequence[Row] | None = Non
         )
     if odd := {value for values in matrix for value in values} - {0, 1}:
         raise DataError(f"a boolean matrix holds 0 and 1 only, got {min(odd)!r}")
-    return [{row for row, bit in zip(names, bits, strict=True) if bit} for bits in zip(*matrix, strict=True)]
+    return [
+        {row for row, bit in zip(names, bits, strict=True) if bit}
+        for bits in zip(*matrix, strict=True)
+    ]
 
 
-def matrix_of(columns: Sequence[AbstractSet[Any]], rows: Sequence[Any] | None = None) -> list[list[int]]:
+def matrix_of(
+    columns: Sequence[AbstractSet[Any]], rows: Sequence[Any] | None = None
+) -> list[list[int]]:
     """Return the 0/1 matrix of columns, a list per row: of `rows` in their order, or of those in use, sorted.
 
     >>> matrix_of([{1, 3}, {2, 3}])
@@ -154,7 +163,8 @@ def jaccard(a: AbstractSet[Item], b: AbstractSet[Item]) -> float:
 def bag_jaccard(a: Mapping[Item, int], b: Mapping[Item, int]) -> float:
     """Return the Jaccard similarity of two bags: the smaller counts over the larger counts, item by item.
 
-    Equal to `jaccard` of the sets that number their repetitions, {(a, 1), (a, 2), ...}; equal bags have similarity 1.
+    Equal to `jaccard` of the sets that number their repetitions, {(a, 1), (a, 2), ...}; equal bags
+    have similarity 1.
 
     >>> bag_jaccard(Counter("aaab"), Counter("aabbc"))
     0.5
@@ -186,9 +196,9 @@ def minhash_one_pass(
     >>> minhash_one_pass([{1, 3, 4}, {2, 3, 5}], [lambda x: x % 5, lambda x: (2 * x + 1) % 5])
     [[1, 0], [2, 0]]
 
-    A hash function maps a row to an integer; where no two rows collide it is a permutation of the rows. `rows` are the
-    rows in the order in which they are read (None: those in use, sorted), which does not change the result. An empty
-    column has no least value and raises.
+    A hash function maps a row to an integer; where no two rows collide it is a permutation of the
+    rows. `rows` are the rows in the order in which they are read (None: those in use, sorted),
+    which does not change the result. An empty column has no least value and raises.
     """
     signatures: list[list[float]] = [[] for _ in hash_functions]
     for _, state in one_pass_states(columns, hash_functions, rows):
@@ -210,7 +220,10 @@ def one_pass_states(
     """
     _check_columns(columns)
     if not hash_functions:
-        raise ConfigError("`hash_functions` must hold at least one function, got none", hint="e.g. [lambda x: x % 5]")
+        raise ConfigError(
+            "`hash_functions` must hold at least one function, got none",
+            hint="e.g. [lambda x: x % 5]",
+        )
     in_use = set[int]().union(*columns)
     order = sorted(in_use) if rows is None else list(rows)
     _check_covered(columns, order, "`rows`")
@@ -218,7 +231,9 @@ def one_pass_states(
 
 
 def _read_rows(
-    columns: Sequence[AbstractSet[int]], hash_functions: Sequence[Callable[[int], int]], order: Sequence[int]
+    columns: Sequence[AbstractSet[int]],
+    hash_functions: Sequence[Callable[[int], int]],
+    order: Sequence[int],
 ) -> Iterator[tuple[int, list[list[float]]]]:
     signatures = [[math.inf] * len(columns) for _ in hash_functions]
     for row in order:
@@ -244,10 +259,12 @@ def permutation_signatures(
 ) -> list[list[Any]]:
     """Return the signature matrix, one list per permutation, one value per column.
 
-    Books write a permutation down in two ways, and the slot of a column follows the way that is used:
+    Books write a permutation down in two ways, and the slot of a column follows the way that is
+    used:
 
-    * a sequence lists the rows in permuted order; the slot is the name of the first row in that order that has a 1;
-    * a mapping gives each row its position in permuted order; the slot is the least position of a row that has a 1.
+    * a sequence lists the rows in permuted order; the slot is the name of the first row in that
+    order that has a 1; * a mapping gives each row its position in permuted order; the slot is the
+    least position of a row that has a 1.
 
     Both choose the same row, so two columns agree in one exactly when they agree in the other.
 
@@ -280,7 +297,9 @@ def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[Pair,
     }
 
 
-def buckets(signatures: Sequence[Sequence[Hashable]], bands: int) -> list[dict[tuple[Hashable, ...], list[int]]]:
+def buckets(
+    signatures: Sequence[Sequence[Hashable]], bands: int
+) -> list[dict[tuple[Hashable, ...], list[int]]]:
     """Cut a signature matrix into bands; return the buckets of each: the slots of a column there, and its columns.
 
     The bucket is named by the slots, not by a hash of them, so no two columns collide by accident.
@@ -307,7 +326,9 @@ def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> s
     return {pair for members in shared for pair in itertools.combinations(members, 2)}
 
 
-def keep_agreeing(candidates: AbstractSet[Pair], signatures: Sequence[Sequence[Hashable]], least: float) -> set[Pair]:
+def keep_agreeing(
+    candidates: AbstractSet[Pair], signatures: Sequence[Sequence[Hashable]], least: float
+) -> set[Pair]:
     """Keep the candidates whose signatures agree in at least this share of their slots, without looking at the sets.
 
     >>> sorted(keep_agreeing({(0, 1), (0, 2)}, [[1, 1, 2], [4, 4, 4]], least=0.8))
@@ -321,13 +342,19 @@ def keep_agreeing(candidates: AbstractSet[Pair], signatures: Sequence[Sequence[H
     }
 
 
-def keep_similar(candidates: AbstractSet[Pair], columns: Sequence[AbstractSet[Any]], threshold: float) -> set[Pair]:
+def keep_similar(
+    candidates: AbstractSet[Pair], columns: Sequence[AbstractSet[Any]], threshold: float
+) -> set[Pair]:
     """Keep the candidates whose exact Jaccard similarity is at least the threshold.
 
     >>> keep_similar({(0, 1), (0, 2)}, [{1, 2}, {2, 1}, {2, 3}], threshold=0.5)
     {(0, 1)}
     """
-    return {(left, right) for left, right in candidates if jaccard(columns[left], columns[right]) >= threshold}
+    return {
+        (left, right)
+        for left, right in candidates
+        if jaccard(columns[left], columns[right]) >= threshold
+    }
 
 
 def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:
@@ -371,7 +398,8 @@ def _check_bags(*bags: Any) -> None:
     for bag in bags:
         if not isinstance(bag, Mapping) or any(count < 0 for count in bag.values()):
             raise DataError(
-                f"a bag must map items to counts >= 0, got {bag!r}", hint="collections.Counter(items) counts them"
+                f"a bag must map items to counts >= 0, got {bag!r}",
+                hint="collections.Counter(items) counts them",
             )
 
 

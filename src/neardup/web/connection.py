@@ -13,7 +13,8 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from neardup.web.problems import encode_problem, problem
 
 MOST_HEADERS: Final = 1 << 14
-# A client may take this long to send the headers of a request, after it connected or after the last answer.
+# A client may take this long to send the headers of a request, after it connected or after the last
+# answer.
 HEADER_SECONDS: Final = 10.0
 # Nothing on an error that comes from here is a page.
 _POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
@@ -33,8 +34,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
-        # asyncio does this only for sockets with a protocol number, which uvicorn's lack. Without it, the body of an
-        # answer waits until the client acknowledges the headers: 40 ms for a client that delays that.
+        # asyncio does this only for sockets with a protocol number, which uvicorn's lack. Without
+        # it, the body of an answer waits until the client acknowledges the headers: 40 ms for a
+        # client that delays that.
         with contextlib.suppress(OSError):  # the client is gone
             transport.get_extra_info("socket").setsockopt(_IPPROTO_TCP, _TCP_NODELAY, 1)
         self._start_timer()
@@ -92,5 +94,7 @@ class Connection(H11Protocol):
     def _encode(self, status: int, answer: dict[str, str | None]) -> bytes:
         headers, body = encode_problem(status, answer, _POLICY, is_last=True)
         start = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
-        parts = [self.conn.send(event) for event in (start, h11.Data(data=body), h11.EndOfMessage())]
+        parts = [
+            self.conn.send(event) for event in (start, h11.Data(data=body), h11.EndOfMessage())
+        ]
         return b"".join(part for part in parts if part is not None)

@@ -26,7 +26,8 @@ I64 = npt.NDArray[np.int64]
 MOST_CHARACTERS: Final = 50_000
 # Longer texts, in bytes, are not compared again for a report.
 _MOST_COMPARED: Final = 1 << 20
-# Once this many bytes of text are held for a page, it gets only the first characters of further texts.
+# Once this many bytes of text are held for a page, it gets only the first characters of further
+# texts.
 _MOST_HELD: Final = 128 << 20
 _FIRST_CHARACTERS: Final = 2_000
 
@@ -46,7 +47,11 @@ def why_absent(run: RunView) -> str | None:
     if config.measure not in SET_MEASURES:
         return f"this run compared items by {config.measure}, not texts"
     if not run.is_from_files:
-        return None if run.report.load("texts") is not None else "the documents are no longer in memory"
+        return (
+            None
+            if run.report.load("texts") is not None
+            else "the documents are no longer in memory"
+        )
     try:
         for entry in run.report.inputs:
             finished_run.find_again(entry, config)
@@ -78,7 +83,9 @@ def make_text(content: bytes, most_characters: int = MOST_CHARACTERS) -> Text:
     # A character takes at most four bytes, so a long text is not decoded as a whole.
     text = content[: 4 * most_characters].decode("utf-8", errors="ignore")
     is_whole = len(content) <= 4 * most_characters and len(text) <= most_characters
-    return Text(text[:most_characters].replace(ITEM_END, "\n"), len(content), is_whole, digest_of(content))
+    return Text(
+        text[:most_characters].replace(ITEM_END, "\n"), len(content), is_whole, digest_of(content)
+    )
 
 
 @dataclasses.dataclass
@@ -105,7 +112,9 @@ def gather(run: RunView, wanted: I64) -> Gathered:
             continue
         chosen = texts.take(pa.array(at))
         sizes = np.diff(measure_of(config).items(chosen, config).ends)  # type: ignore[union-attr]
-        for key, content, size in zip(keys[at].tolist(), chosen.cast(pa.large_binary()), sizes.tolist(), strict=True):
+        for key, content, size in zip(
+            keys[at].tolist(), chosen.cast(pa.large_binary()), sizes.tolist(), strict=True
+        ):
             raw = content.as_py()
             text = make_text(raw, MOST_CHARACTERS if held < _MOST_HELD else _FIRST_CHARACTERS)
             found.texts[key], found.num_shingles[key] = text, size
@@ -135,7 +144,9 @@ def count_shingles(content: bytes, config: Config) -> int:
 
 def similarities_among(contents: Sequence[bytes], config: Config) -> list[float]:
     """Return the exact similarity of every two of some texts: (0, 1), (0, 2), ... (1, 2), ..."""
-    items = measure_of(config).items(pa.array([content.decode() for content in contents], pa.large_string()), config)
+    items = measure_of(config).items(
+        pa.array([content.decode() for content in contents], pa.large_string()), config
+    )
     left, right = np.triu_indices(len(contents), 1)
     values = np.empty(left.size, np.float64)
     kernel.similarities(items, left.astype(np.int64), right.astype(np.int64), values)

@@ -19,10 +19,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 MOST_BODY: Final = 4_000_000
 # A larger answer is sent in pieces: the next one when the client has taken the last one.
 PIECE: Final = 1 << 16
-# DNS rebinding: a foreign page whose name resolves to this machine still sends its own name as the host.
+# DNS rebinding: a foreign page whose name resolves to this machine still sends its own name as the
+# host.
 _HOSTS: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
-# Requests of the server's own page, and addresses that the user opened. The image or script of a foreign page has no
-# `Origin`, but browsers say that it is cross-site.
+# Requests of the server's own page, and addresses that the user opened. The image or script of a
+# foreign page has no `Origin`, but browsers say that it is cross-site.
 _OWN_SITES: Final = ("same-origin", "none")
 _TIMED_OUT: Final = 408
 
@@ -31,8 +32,9 @@ _TIMED_OUT: Final = 408
 class Limits:
     """What all clients together may use.
 
-    A request takes one of `most_at_once` slots only while its answer is computed. While its body is read, and while
-    its answer is sent, it waits for the client: it takes none, and its bytes count towards `most_held_bytes`.
+    A request takes one of `most_at_once` slots only while its answer is computed. While its body is
+    read, and while its answer is sent, it waits for the client: it takes none, and its bytes count
+    towards `most_held_bytes`.
     """
 
     most_at_once: int = 16
@@ -104,7 +106,9 @@ class Guard:
             status = refused.status
             # The rest of a request that took too long must not be read as the next one.
             is_last = status == _TIMED_OUT
-            error_headers, body = encode_problem(status, refused.answer, self._policy, is_last=is_last)
+            error_headers, body = encode_problem(
+                status, refused.answer, self._policy, is_last=is_last
+            )
             await send({"type": "http.response.start", "status": status, "headers": error_headers})
             await send({"type": "http.response.body", "body": body})
         except DisconnectedError:
@@ -123,7 +127,9 @@ class Guard:
                 await self._receive_into(body, receive)
         except TimeoutError as error:
             message = f"the request did not arrive within {self._limits.body_seconds:g} s"
-            raise RefusedError(_TIMED_OUT, "incomplete", message, "send all bytes that its headers announce") from error
+            raise RefusedError(
+                _TIMED_OUT, "incomplete", message, "send all bytes that its headers announce"
+            ) from error
         finally:
             self._bodies -= 1
             self._held_bytes -= len(body)
@@ -146,7 +152,9 @@ class Guard:
     def _check_held(self, size: int, *, added: int) -> None:
         """Raise if clients hold too many bytes; one of few bytes is always served, as their number is limited."""
         if size > PIECE and self._held_bytes + added > self._limits.most_held_bytes:
-            raise _busy(f"requests and answers of {self._held_bytes:,} bytes are already on their way")
+            raise _busy(
+                f"requests and answers of {self._held_bytes:,} bytes are already on their way"
+            )
 
     async def _answer(self, scope: Scope, body: bytes) -> Answer:
         """Return what the application answers, in one of the slots."""
@@ -169,7 +177,9 @@ class Guard:
             raise RefusedError(503, "too_slow", message, hint) from error
         except Exception as error:
             message = f"the server failed: {type(error).__name__}: {error}"
-            raise RefusedError(500, "failed", message, "check the run or the index, or report a bug") from error
+            raise RefusedError(
+                500, "failed", message, "check the run or the index, or report a bug"
+            ) from error
         finally:
             self._running -= 1
         if is_head:
@@ -184,11 +194,15 @@ class Guard:
         self._held_bytes += size
         try:
             async with asyncio.timeout(self._limits.sending_seconds):
-                await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+                await send(
+                    {"type": "http.response.start", "status": answer.status, "headers": headers}
+                )
                 for first in range(0, max(size, 1), PIECE):
                     stop = first + PIECE
                     piece = answer.body[first:stop]
-                    await send({"type": "http.response.body", "body": piece, "more_body": stop < size})
+                    await send(
+                        {"type": "http.response.body", "body": piece, "more_body": stop < size}
+                    )
         except TimeoutError:
             return  # an unfinished answer ends the connection
         finally:
@@ -212,11 +226,17 @@ def _check_sender(headers: dict[str, str]) -> None:
         raise RefusedError(403, "host", "this server answers only requests to localhost", hint)
     origin = headers.get("origin")
     if origin is not None and origin != f"http://{headers['host']}":
-        raise RefusedError(403, "origin", "this server answers only requests from its own page", hint)
+        raise RefusedError(
+            403, "origin", "this server answers only requests from its own page", hint
+        )
     site = headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITES:
-        message = f"this server answers only requests from its own page, not from a page that is {site!r}"
-        raise RefusedError(403, "site", message, f"{hint}, by typing or pasting it into the browser")
+        message = (
+            f"this server answers only requests from its own page, not from a page that is {site!r}"
+        )
+        raise RefusedError(
+            403, "site", message, f"{hint}, by typing or pasting it into the browser"
+        )
 
 
 def _check_length(headers: dict[str, str]) -> None:
@@ -226,7 +246,9 @@ def _check_length(headers: dict[str, str]) -> None:
 
 
 def _too_large() -> RefusedError:
-    return RefusedError(413, "too_large", f"a request must not exceed {MOST_BODY:,} bytes", "send a shorter text")
+    return RefusedError(
+        413, "too_large", f"a request must not exceed {MOST_BODY:,} bytes", "send a shorter text"
+    )
 
 
 def _busy(message: str) -> RefusedError:

@@ -12,7 +12,8 @@ from neardup.io.finished import finished_run
 from neardup.io.formats import registry as formats
 from neardup.web.run_view import RunView
 
-# The other columns of a file are read as a whole, 0.2 s for a file of this size, so larger files are skipped.
+# The other columns of a file are read as a whole, 0.2 s for a file of this size, so larger files
+# are skipped.
 _MOST_BYTES: Final = 64 << 20
 # The approximate expansion of compressed text.
 _GROWTH: Final = 8
@@ -33,7 +34,9 @@ class OtherColumns:
     @property
     def note(self) -> str | None:
         """What the page says if the columns of some files are not shown."""
-        if not any(entry["size"] > _MOST_BYTES for entry in self._run.report.inputs if "size" in entry):
+        if not any(
+            entry["size"] > _MOST_BYTES for entry in self._run.report.inputs if "size" in entry
+        ):
             return None
         return f"Other columns are shown for files of up to {_MOST_BYTES >> 20} MB only."
 
@@ -66,14 +69,22 @@ class OtherColumns:
                 return None
             form = formats.load(file.format)
             columns = choose_columns(file, form.column_names(file, config), config)
-            shown = {name for name in (*columns.text, columns.id, columns.items, columns.vector) if name}
+            shown = {
+                name for name in (*columns.text, columns.id, columns.items, columns.vector) if name
+            }
             table = form.table(file, config, without=shown)
         except DataError:
             return None
-        names = [] if table is None else [name for name in table.column_names if name][:_MOST_COLUMNS]
+        names = (
+            [] if table is None else [name for name in table.column_names if name][:_MOST_COLUMNS]
+        )
         return table.select(names) if table is not None and names else None
 
 
 def _cut(value: str) -> str:
     """Return a value, visibly truncated if it is long."""
-    return value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}… ({len(value):,} characters)"
+    return (
+        value
+        if len(value) <= _MOST_CHARACTERS
+        else f"{value[:_MOST_CHARACTERS]}… ({len(value):,} characters)"
+    )

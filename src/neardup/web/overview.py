@@ -102,7 +102,9 @@ def _histogram(run: RunView) -> dict[str, list[int] | None]:
     report = run.report
     return {
         "removed": _bins(run.removals.similarities),
-        "pairs": None if report.num_pairs is None else _bins(report.pairs.column("similarity").to_numpy()),
+        "pairs": None
+        if report.num_pairs is None
+        else _bins(report.pairs.column("similarity").to_numpy()),
     }
 
 
@@ -129,7 +131,10 @@ def thresholds(run: RunView) -> dict[str, Any]:
     except NearDupError as error:
         return {"steps": [], "hint": str(error)}
     num_usable = report.num_kept + report.num_removed
-    return {"hint": None, "steps": [step._asdict() | {"kept": num_usable - step.removed} for step in counts]}
+    return {
+        "hint": None,
+        "steps": [step._asdict() | {"kept": num_usable - step.removed} for step in counts],
+    }
 
 
 def _count(run: RunView, steps: list[float]) -> list[StoredCounts]:
@@ -137,7 +142,12 @@ def _count(run: RunView, steps: list[float]) -> list[StoredCounts]:
         return count_stored(run.report, steps)
     chosen = [run.report.at_threshold(step) for step in steps]
     return [
-        StoredCounts(again.config.threshold, again.num_removed, again.pairs.num_rows, RunView(again).clusters.keys.size)
+        StoredCounts(
+            again.config.threshold,
+            again.num_removed,
+            again.pairs.num_rows,
+            RunView(again).clusters.keys.size,
+        )
         for again in chosen
     ]
 
@@ -190,7 +200,12 @@ def _shingles(report: Report) -> dict[str, Any]:
 
 def _name_run(run: RunView) -> str:
     """Name a run for the marks that a browser keeps: equal inputs, settings and counts give the same name."""
-    identity = [run.name, run.settings, [[entry["file"], entry["rows"]] for entry in run.report.inputs], _counts(run)]
+    identity = [
+        run.name,
+        run.settings,
+        [[entry["file"], entry["rows"]] for entry in run.report.inputs],
+        _counts(run),
+    ]
     return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 
 

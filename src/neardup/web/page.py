@@ -1,6 +1,7 @@
 """Builds the HTML page: scripts and styles in one text, with a policy that allows nothing else.
 
-A page opened from disk cannot import modules, so all scripts are one inline script, named in the policy by its hash.
+A page opened from disk cannot import modules, so all scripts are one inline script, named in the
+policy by its hash.
 """
 
 from __future__ import annotations
@@ -29,8 +30,15 @@ SCRIPTS: Final = (
     "app.js",
 )
 STYLES: Final = ("vendor/uPlot.min.css", "page.css")
-# Characters that can end a script, and the two line separators that old browsers do not allow in one.
-_ESCAPED: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+# Characters that can end a script, and the two line separators that old browsers do not allow in
+# one.
+_ESCAPED: Final = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
 
 
 class Sources(NamedTuple):

@@ -55,16 +55,24 @@ class _Sample(NamedTuple):
 def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     """Return the JSON of a page, escaped, of at most `limit` bytes if the overview alone is not longer."""
     sample = _draw(run)
-    absent = document_texts.why_absent(run) if has_texts else "this report was written without texts"
-    wanted = np.unique(np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone]))
+    absent = (
+        document_texts.why_absent(run) if has_texts else "this report was written without texts"
+    )
+    wanted = np.unique(
+        np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone])
+    )
     texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
-    info["largest"] = [row | {name: _cut_id(row[name]) for name in ("id", "weakest_id")} for row in info["largest"]]
+    info["largest"] = [
+        row | {name: _cut_id(row[name]) for name in ("id", "weakest_id")} for row in info["largest"]
+    ]
     fixed = _FixedParts(info, absent, {}, None, {})
     if texts is not None:
         other = OtherColumns(run)
         info["columns_note"] = other.note
-        columns = {key: other.of(key) for key in wanted.tolist()}  # ascending, so that a file is read once
+        columns = {
+            key: other.of(key) for key in wanted.tolist()
+        }  # ascending, so that a file is read once
         fixed = _FixedParts(info, absent, _heat_maps(run, sample.clusters, texts), texts, columns)
     pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
     data = ""
@@ -81,7 +89,11 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
 
 def _cut_id(doc_id: str) -> str:
     """Cut a very long id, which the page shows cut anyway; the table of documents has the whole one."""
-    return doc_id if len(doc_id) <= _MOST_OF_ID else f"{doc_id[: _MOST_OF_ID // 2]}…{doc_id[-_MOST_OF_ID // 2 :]}"
+    return (
+        doc_id
+        if len(doc_id) <= _MOST_OF_ID
+        else f"{doc_id[: _MOST_OF_ID // 2]}…{doc_id[-_MOST_OF_ID // 2 :]}"
+    )
 
 
 def _draw(run: RunView) -> _Sample:
@@ -99,7 +111,11 @@ def _draw(run: RunView) -> _Sample:
 
 def shown_members(members: I64, most: int = MOST_MEMBERS) -> I64:
     """Return the members of a cluster that are shown: all, or the most similar and the least similar ones."""
-    return members if members.size <= most else np.r_[members[: most // 2], members[members.size - most // 2 :]]
+    return (
+        members
+        if members.size <= most
+        else np.r_[members[: most // 2], members[members.size - most // 2 :]]
+    )
 
 
 def _shown(run: RunView, number: int) -> I64:
@@ -117,7 +133,9 @@ def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[fl
         keys = _shown(run, number).tolist()
         if len(keys) in HEAT_MAP and all(key in texts.contents for key in keys):
             contents = [texts.contents[key] for key in keys]
-            found[int(run.clusters.keys[number])] = document_texts.similarities_among(contents, config)
+            found[int(run.clusters.keys[number])] = document_texts.similarities_among(
+                contents, config
+            )
     return found
 
 
@@ -131,7 +149,9 @@ class _FixedParts(NamedTuple):
     columns: dict[int, dict[str, str] | None]
 
 
-def _encode(run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, cut: int) -> tuple[str, list[int]]:
+def _encode(
+    run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, cut: int
+) -> tuple[str, list[int]]:
     """Return the JSON of a sample, and the documents in it."""
     clusters, documents = run.clusters, _Documents(run, fixed, pieces, cut)
     listed = []
@@ -139,7 +159,14 @@ def _encode(run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, c
         keys = _shown(run, number).tolist()
         for key in keys:
             documents.add(key)
-        listed.append([int(clusters.keys[number]), int(clusters.sizes[number]), float(clusters.weakest[number]), keys])
+        listed.append(
+            [
+                int(clusters.keys[number]),
+                int(clusters.sizes[number]),
+                float(clusters.weakest[number]),
+                keys,
+            ]
+        )
     for key in sample.alone.tolist():
         documents.add(key)
     info = fixed.info | {
@@ -156,7 +183,9 @@ def _encode(run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, c
         "info": info,
         "clusters": listed,
         "documents": documents.columns,
-        "matrices": {str(row[0]): fixed.matrices[row[0]] for row in listed if row[0] in fixed.matrices},
+        "matrices": {
+            str(row[0]): fixed.matrices[row[0]] for row in listed if row[0] in fixed.matrices
+        },
         "pieces": list(documents.used),
         "names": run.files,
     }
@@ -176,7 +205,9 @@ class Pieces:
             self._of[key] = np.array(numbers, np.int64)
             self._starts[key] = np.cumsum([0, *map(len, found)])[:-1]
         self._texts = list(self._numbers)
-        self._sizes = np.array([len(escape_json(msgspec.json.encode(piece)).encode()) for piece in self._texts])
+        self._sizes = np.array(
+            [len(escape_json(msgspec.json.encode(piece)).encode()) for piece in self._texts]
+        )
 
     def cut_for(self, keys: Sequence[int], room: int) -> int:
         """Return how many characters of each text fit into `room` bytes."""
@@ -198,7 +229,9 @@ class Pieces:
     def beginning(self, key: int, cut: int) -> tuple[list[str], bool]:
         """Return the pieces of a text that begin before `cut`, and whether these are all."""
         num_pieces = int(np.searchsorted(self._starts[key], cut))
-        return [self._texts[number] for number in self._of[key][:num_pieces]], num_pieces == self._of[key].size
+        return [
+            self._texts[number] for number in self._of[key][:num_pieces]
+        ], num_pieces == self._of[key].size
 
 
 class _Documents:
@@ -231,7 +264,9 @@ class _Documents:
             "bytes": text and text.num_bytes,
             "shingles": self._texts.num_shingles.get(key) if self._texts is not None else None,
             "digest": text and text.digest,
-            "text": None if text is None else [self.used.setdefault(piece, len(self.used)) for piece in shown],
+            "text": None
+            if text is None
+            else [self.used.setdefault(piece, len(self.used)) for piece in shown],
             "is_whole": text is not None and text.is_whole and is_whole,
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),

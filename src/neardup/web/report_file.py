@@ -23,7 +23,9 @@ def check_limit(limit: int | str) -> int:
     """Return a limit in bytes; raise if no page fits into it."""
     size = as_bytes("limit", limit)
     if size < _LEAST_LIMIT:
-        raise ConfigError(f"`limit` must be at least {_LEAST_LIMIT // 1000} kB, got {limit!r}", hint="use '3MB'")
+        raise ConfigError(
+            f"`limit` must be at least {_LEAST_LIMIT // 1000} kB, got {limit!r}", hint="use '3MB'"
+        )
     return size
 
 
@@ -35,17 +37,27 @@ def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = 
 
 
 def write_html(
-    report: Report, path: Path, *, limit: int | str = DEFAULT_LIMIT, text: bool = True, overwrite: bool = False
+    report: Report,
+    path: Path,
+    *,
+    limit: int | str = DEFAULT_LIMIT,
+    text: bool = True,
+    overwrite: bool = False,
 ) -> int:
     """Write a report as one HTML page, atomically; return its size in bytes."""
     if path.is_dir():
         raise DataError(
-            f"the output {path} is a folder, but a report is a file", hint=f"name it: -o {path}/report.html"
+            f"the output {path} is a folder, but a report is a file",
+            hint=f"name it: -o {path}/report.html",
         )
     if path.exists() and not overwrite:
-        raise DataError(f"the output {path} already exists", hint="choose another -o, or pass --overwrite")
+        raise DataError(
+            f"the output {path} already exists", hint="choose another -o, or pass --overwrite"
+        )
     if not path.parent.is_dir():
-        raise DataError(f"the folder {path.parent} does not exist", hint="create it, or choose another -o")
+        raise DataError(
+            f"the folder {path.parent} does not exist", hint="create it, or choose another -o"
+        )
     content = make_html(report, limit=limit, text=text).encode()
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

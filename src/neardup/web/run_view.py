@@ -1,6 +1,7 @@
 """A run as the page shows it: every document has a key, and every cluster the key of its kept document.
 
-A key is the row of a document over all input files, from 0; in memory it is its position. Ids may repeat, keys do not.
+A key is the row of a document over all input files, from 0; in memory it is its position. Ids may
+repeat, keys do not.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Removals(NamedTuple):
 class Clusters(NamedTuple):
     """The clusters that lost a document, by key of the kept one.
 
-    Cluster c has the removals order[starts[c]:starts[c + 1]]; `order` sorts them by cluster, the most similar first.
+    Cluster c has the removals order[starts[c]:starts[c + 1]]; `order` sorts them by cluster, the
+    most similar first.
     """
 
     keys: I64
@@ -71,7 +73,11 @@ class RunView:
 
     def __post_init__(self) -> None:
         if not isinstance(self.report.load("removed"), pa.Table):
-            reason = "this run lists pairs" if self.report.load("pairs") is not None else "this run is on Spark"
+            reason = (
+                "this run lists pairs"
+                if self.report.load("pairs") is not None
+                else "this run is on Spark"
+            )
             raise NotStoredError(
                 f"{reason}, so it has no removed documents to show",
                 hint="show the folder that `neardup dedup -o` wrote",
@@ -125,7 +131,9 @@ class RunView:
         return len(self.report.mask)
 
     def _keys(self, table: pa.Table, file: str, row: str) -> I64:
-        at = pc.index_in(schema.one_array(table.column(file)), pa.array(self.files, pa.string())).to_numpy()
+        at = pc.index_in(
+            schema.one_array(table.column(file)), pa.array(self.files, pa.string())
+        ).to_numpy()
         keys: I64 = self.first_keys[at] + table.column(row).to_numpy() - 1
         return keys
 
@@ -136,12 +144,16 @@ class RunView:
         ids, kept_ids = (_texts_of(removed.column(name)) for name in ("doc_id", "kept_id"))
         similarities = removed.column("similarity").to_numpy()
         if self.is_from_files:
-            keys, kept_keys = self._keys(removed, "file", "row"), self._keys(removed, "kept_file", "kept_row")
+            keys, kept_keys = (
+                self._keys(removed, "file", "row"),
+                self._keys(removed, "kept_file", "kept_row"),
+            )
         else:
             selection = self.report.load("selection")
             if selection is None:
                 raise NotStoredError(
-                    "this run did not store its rows", hint="use the report that neardup.deduplicate returned"
+                    "this run did not store its rows",
+                    hint="use the report that neardup.deduplicate returned",
                 )
             keys, kept_keys = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
         return Removals(keys, kept_keys, similarities, ids, kept_ids)
@@ -151,7 +163,9 @@ class RunView:
         """The clusters that lost a document."""
         removals = self.removals
         order = np.lexsort((removals.keys, -removals.similarities, removals.kept_keys))
-        keys, firsts, counts = np.unique(removals.kept_keys[order], return_index=True, return_counts=True)
+        keys, firsts, counts = np.unique(
+            removals.kept_keys[order], return_index=True, return_counts=True
+        )
         starts = np.r_[firsts, order.size].astype(np.int64)
         weakest = removals.similarities[order[starts[1:] - 1]] if keys.size else np.empty(0)
         return Clusters(keys, counts + self.report.config.per_cluster, weakest, starts, order)
@@ -201,7 +215,9 @@ class RunView:
     def document_ids(self) -> pa.Array:
         """The ids of all documents, as texts, in input order."""
         clusters = self.report.load("clusters")
-        return pa.array([], pa.string()) if clusters is None else _texts_of(clusters.column("doc_id"))
+        return (
+            pa.array([], pa.string()) if clusters is None else _texts_of(clusters.column("doc_id"))
+        )
 
     def ids(self, keys: Sequence[int]) -> list[str]:
         """Return the ids of documents in clusters, or of any document if no row is blank."""
@@ -217,7 +233,12 @@ class RunView:
             return str(self.removals.kept_ids[int(self.clusters.members(number)[0])].as_py())
         keys = self.document_keys
         position = None if keys is None else int(np.searchsorted(keys, key))
-        if keys is not None and position is not None and position < keys.size and keys[position] == key:
+        if (
+            keys is not None
+            and position is not None
+            and position < keys.size
+            and keys[position] == key
+        ):
             return str(self.document_ids[position].as_py())
         place = self.place(key)
         return str(place.row) if place.file is None else f"{place.file}:{place.row}"
@@ -233,7 +254,8 @@ class RunView:
         return [
             (name, value)
             for name, value in given
-            if name in always or (value if not isinstance(value, list) else tuple(value)) != defaults[name]
+            if name in always
+            or (value if not isinstance(value, list) else tuple(value)) != defaults[name]
         ]
 
 

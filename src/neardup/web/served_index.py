@@ -24,7 +24,11 @@ class TooManyMatchesError(DataError):
 
     def __init__(self, num_fitting: int) -> None:
         message = f"the matches have more than {MOST_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
-        hint = f'request fewer: "k": {num_fitting}' if num_fitting else "read them with `neardup index query`"
+        hint = (
+            f'request fewer: "k": {num_fitting}'
+            if num_fitting
+            else "read them with `neardup index query`"
+        )
         super().__init__(message, hint=hint)
 
 
@@ -36,8 +40,9 @@ class ServedIndex:
     def __init__(self, path: str) -> None:
         self._index = Index.open(path, read_only=True)
         self._name = Path(path).resolve().name
-        # One thread for all queries: payloads that do not fit an answer are held once, and memory that one query has
-        # freed serves the next (malloc keeps what each of 16 threads has freed: 1.1 GB instead of 0.35).
+        # One thread for all queries: payloads that do not fit an answer are held once, and memory
+        # that one query has freed serves the next (malloc keeps what each of 16 threads has freed:
+        # 1.1 GB instead of 0.35).
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="query")
 
     def start(self) -> None:
@@ -52,7 +57,16 @@ class ServedIndex:
         """Return what the page shows of the index."""
         config, plan = self._index.config, self._index.plan
         # Never the seed, which may be secret.
-        shown = ("threshold", "recall", "unit", "size", "measure", "fold_numbers", "fold_accents", "normalise")
+        shown = (
+            "threshold",
+            "recall",
+            "unit",
+            "size",
+            "measure",
+            "fold_numbers",
+            "fold_accents",
+            "normalise",
+        )
         return {
             "version": VERSION,
             "kind": "index",
@@ -79,7 +93,9 @@ def _encode(matches: Iterable[Match]) -> bytes:
     num_bytes = 0
     for match in matches:
         fields = {name: getattr(match, name) for name in _FIELDS}
-        part = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        part = json.dumps(
+            fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
         num_bytes += len(part) + 1
         if num_bytes > MOST_ANSWER:
             raise TooManyMatchesError(len(parts))
@@ -89,4 +105,6 @@ def _encode(matches: Iterable[Match]) -> bytes:
 
 def no_index() -> DataError:
     """Return the error for a query that only an index answers."""
-    return DataError("this server shows a run, not an index", hint="neardup serve INDEX answers queries")
+    return DataError(
+        "this server shows a run, not an index", hint="neardup serve INDEX answers queries"
+    )

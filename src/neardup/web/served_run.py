@@ -29,7 +29,8 @@ MOST_FOUND: Final = 200
 EXCERPT: Final = 160
 # Members of a cluster that are shown: the most similar and the least similar ones.
 MOST_SHOWN: Final = 200
-# Texts of more bytes in total are not compared again while a user waits: comparing this many takes about 0.2 s.
+# Texts of more bytes in total are not compared again while a user waits: comparing this many takes
+# about 0.2 s.
 _MOST_COMPARED: Final = 24 << 20
 
 
@@ -64,7 +65,12 @@ class ServedRun:
     def info(self) -> dict[str, Any]:
         """Return the overview."""
         size = self._overview["bytes"] | {"removed": self._texts.removed_bytes}
-        about = {"sample": None, "bytes": size, "texts": self._texts.progress(), "columns_note": self._columns.note}
+        about = {
+            "sample": None,
+            "bytes": size,
+            "texts": self._texts.progress(),
+            "columns_note": self._columns.note,
+        }
         return self._overview | about
 
     def clusters(self, *, offset: int, limit: int, sort: str, search: str) -> dict[str, Any]:
@@ -103,9 +109,14 @@ class ServedRun:
     def _matching(self, search: str, num_indexed: int) -> npt.NDArray[np.bool_]:
         """Which clusters have a kept document that matches; the last answer is kept, for the next rows of the list."""
         if self._matched is None or self._matched[0] != (search, num_indexed):
-            is_named = pc.match_substring(self._cluster_ids, search, ignore_case=True).to_numpy(zero_copy_only=False)
+            is_named = pc.match_substring(self._cluster_ids, search, ignore_case=True).to_numpy(
+                zero_copy_only=False
+            )
             by_words = self._texts.find(self._texts.parse(search))
-            self._matched = ((search, num_indexed), is_named | np.isin(self._run.clusters.keys, by_words))
+            self._matched = (
+                (search, num_indexed),
+                is_named | np.isin(self._run.clusters.keys, by_words),
+            )
         return self._matched[1]
 
     def cluster(self, key: int) -> dict[str, Any]:
@@ -120,7 +131,9 @@ class ServedRun:
             "key": key,
             "size": int(clusters.sizes[number]),
             "weakest": float(clusters.weakest[number]),
-            "documents": [self._document(one, has_text=at < HEAT_MAP.stop) for at, one in enumerate(keys)],
+            "documents": [
+                self._document(one, has_text=at < HEAT_MAP.stop) for at, one in enumerate(keys)
+            ],
             "matrix": self._matrix(keys),
         }
 
@@ -135,14 +148,20 @@ class ServedRun:
         if len(keys) not in HEAT_MAP or self._config.measure != "jaccard":
             return None
         contents = self._contents(keys)
-        return None if contents is None else document_texts.similarities_among(contents, self._config)
+        return (
+            None if contents is None else document_texts.similarities_among(contents, self._config)
+        )
 
     def document(self, key: int) -> dict[str, Any]:
         """Return a document by key."""
         if not self._run.has_key(key) or self._is_no_document(key):
-            raise UnknownError(f"there is no document {key}", hint="/v1/documents?search=... finds documents")
+            raise UnknownError(
+                f"there is no document {key}", hint="/v1/documents?search=... finds documents"
+            )
         contents = self._contents([key])
-        num_shingles = None if contents is None else document_texts.count_shingles(contents[0], self._config)
+        num_shingles = (
+            None if contents is None else document_texts.count_shingles(contents[0], self._config)
+        )
         return self._document(key) | {"shingles": num_shingles}
 
     def _is_no_document(self, key: int) -> bool:
@@ -174,14 +193,20 @@ class ServedRun:
         """Return the documents with an id."""
         keys = self._keys_of(pc.equal(self._run.document_ids, doc_id))[:MOST_FOUND].tolist()
         if not keys:
-            raise UnknownError(f"no document is named {doc_id!r}", hint="/v1/documents?search=... finds documents")
+            raise UnknownError(
+                f"no document is named {doc_id!r}", hint="/v1/documents?search=... finds documents"
+            )
         return {"documents": [self.document(key) for key in keys]}
 
     @property
     def _own_keys(self) -> I64:
         """The keys of the documents of the input, without those of --against; none while blank rows hide them."""
         keys = self._texts.keys if self._texts.state == "here" else self._run.document_keys
-        return np.empty(0, np.int64) if keys is None else keys[max(0, keys.size - len(self._run.document_ids)) :]
+        return (
+            np.empty(0, np.int64)
+            if keys is None
+            else keys[max(0, keys.size - len(self._run.document_ids)) :]
+        )
 
     def _keys_of(self, found: pa.Array) -> I64:
         """The keys of the documents that a mask over all ids names."""
@@ -193,16 +218,26 @@ class ServedRun:
         """Return documents with `wanted` in their id, or all its words in their text; one with that id comes first."""
         ids, query = self._run.document_ids, self._texts.parse(wanted)
         num_indexed, own = self._texts.num_indexed, self._own_keys
-        is_found = pc.match_substring(ids, wanted, ignore_case=True).to_numpy(zero_copy_only=False)[: own.size].copy()
+        is_found = (
+            pc.match_substring(ids, wanted, ignore_case=True)
+            .to_numpy(zero_copy_only=False)[: own.size]
+            .copy()
+        )
         by_words = self._texts.find(query)
         is_found[np.searchsorted(own, by_words[by_words >= own[:1]] if own.size else own)] = True
         found, named = own[is_found], self._keys_of(pc.equal(ids, wanted))
         keys = np.r_[named, np.setdiff1d(found[: MOST_FOUND + named.size], named)][:MOST_FOUND]
         rows = [
-            self._document(key, has_text=False) | {"text": _excerpt(self._texts.beginning(key), query)}
+            self._document(key, has_text=False)
+            | {"text": _excerpt(self._texts.beginning(key), query)}
             for key in keys.tolist()
         ]
-        return {"rows": rows, "total": int(found.size), "num_ids": own.size, "num_texts": num_indexed}
+        return {
+            "rows": rows,
+            "total": int(found.size),
+            "num_ids": own.size,
+            "num_texts": num_indexed,
+        }
 
     def pair(self, a: int, b: int) -> dict[str, Any]:
         """Return two documents with their exact similarity."""
@@ -213,9 +248,15 @@ class ServedRun:
                 similarity = first["similarity"]
         if similarity is None and self._config.measure in SET_MEASURES:
             contents = self._contents([a, b])
-            similarity = None if contents is None else document_texts.similarities_among(contents, self._config)[0]
+            similarity = (
+                None
+                if contents is None
+                else document_texts.similarities_among(contents, self._config)[0]
+            )
         has_columns = self._texts.state != "absent"
-        one["columns"], other["columns"] = (self._columns.of(key) if has_columns else None for key in (a, b))
+        one["columns"], other["columns"] = (
+            self._columns.of(key) if has_columns else None for key in (a, b)
+        )
         return {"a": one, "b": other, "similarity": similarity}
 
 

@@ -102,7 +102,9 @@ def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     policy = f"{sources().policy}; connect-src 'self'; frame-ancestors 'none'"
-    page = render_page("null", policy=policy.replace("; frame-ancestors 'none'", ""))  # not allowed in a meta tag
+    page = render_page(
+        "null", policy=policy.replace("; frame-ancestors 'none'", "")
+    )  # not allowed in a meta tag
 
     @app.get("/", include_in_schema=False)
     def show_page() -> HTMLResponse:
@@ -194,13 +196,18 @@ def _index_routes(index: ServedIndex) -> APIRouter:
             asked = msgspec.json.decode(body, type=Asked)
         except RecursionError:
             return JSONResponse(
-                problem("nested", "the request is nested too deeply", 'send {"text": "..."} as JSON'), 400
+                problem(
+                    "nested", "the request is nested too deeply", 'send {"text": "..."} as JSON'
+                ),
+                400,
             )
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = 'send {"text": "..."} as JSON'
             return JSONResponse(problem("invalid", str(error), hint), 422)
         if len(asked.text) > MOST_TEXT:
-            too_large = problem("too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it")
+            too_large = problem(
+                "too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it"
+            )
             return JSONResponse(too_large, 413)
         matches = await asyncio.wrap_future(index.submit(asked.text, asked.k))
         return Response(matches, media_type="application/json")
@@ -239,7 +246,9 @@ def _with_head(headers: Mapping[str, str] | None) -> dict[str, str] | None:
 async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
     place = ".".join(map(str, first.get("loc", ())))
-    return JSONResponse(problem("invalid", f"{place}: {first.get('msg', error)}", "/docs lists all routes"), 422)
+    return JSONResponse(
+        problem("invalid", f"{place}: {first.get('msg', error)}", "/docs lists all routes"), 422
+    )
 
 
 def _docs_page(described: dict[str, Any]) -> str:
@@ -254,9 +263,8 @@ def _docs_page(described: dict[str, Any]) -> str:
                 f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{description}</p><p>{listed}</p>"
             )
     policy = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    below = (
-        f'<p>As data: <a href="/v1/openapi.json">/v1/openapi.json</a>, OpenAPI {json.dumps(described["openapi"])}</p>'
-    )
+    version = json.dumps(described["openapi"])
+    below = f'<p>As data: <a href="/v1/openapi.json">/v1/openapi.json</a>, OpenAPI {version}</p>'
     head = f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy}<title>neardup: routes</title></head>'
     return f"{head}<body><main><h1>neardup: routes</h1>{''.join(parts)}{below}</main></body></html>"
 
@@ -291,7 +299,8 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
         bound = config.bind_socket()
     except SystemExit as error:
         raise DataError(
-            f"cannot listen on port {port} of {host}", hint="choose another --port, or 0 for any free one"
+            f"cannot listen on port {port} of {host}",
+            hint="choose another --port, or 0 for any free one",
         ) from error
     bound.listen(128)  # before the address is printed; requests wait until the server runs
     address = bound.getsockname()
@@ -304,7 +313,9 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
         served.close()
 
 
-def configure(app: Guard, *, host: str, port: int, protocol: type[Connection] = Connection) -> uvicorn.Config:
+def configure(
+    app: Guard, *, host: str, port: int, protocol: type[Connection] = Connection
+) -> uvicorn.Config:
     """Return the settings of uvicorn."""
     return uvicorn.Config(
         app,

@@ -29,7 +29,8 @@ class TextStore:
     """All texts of a run.
 
     state: "reading" until all texts can be shown, then "here"; or "absent", and `reason` says why.
-    num_indexed: how many texts, in input order, can be searched so far; `index_error` says why no more will follow.
+    num_indexed: how many texts, in input order, can be searched so far; `index_error` says why no
+    more will follow.
     batch_bytes: how many bytes are indexed at once; a search waits for them, about 20 ms.
     """
 
@@ -59,7 +60,10 @@ class TextStore:
         if self.state == "absent":
             return
         if self._run.report.bytes_read + _DISK_LEFT > shutil.disk_usage(tempfile.gettempdir()).free:
-            self.state, self.reason = "absent", f"not enough free disk space in {tempfile.gettempdir()} for a copy"
+            self.state, self.reason = (
+                "absent",
+                f"not enough free disk space in {tempfile.gettempdir()} for a copy",
+            )
             return
         try:
             self._copy()
@@ -78,8 +82,14 @@ class TextStore:
         for own, texts in document_texts.scan(self._run):
             if self._is_closed:
                 return
-            offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-            self._file.write(memoryview(texts.buffers()[2])[offsets[0] : offsets[-1]] if offsets.size > 1 else b"")
+            offsets = np.frombuffer(texts.buffers()[1], np.int64)[
+                texts.offset : texts.offset + len(texts) + 1
+            ]
+            self._file.write(
+                memoryview(texts.buffers()[2])[offsets[0] : offsets[-1]]
+                if offsets.size > 1
+                else b""
+            )
             keys.append(own)
             starts.append(end + offsets[1:] - offsets[0])
             end += int(offsets[-1] - offsets[0])
@@ -94,7 +104,14 @@ class TextStore:
         self._words = WordIndex()
         while self.num_indexed < self.keys.size and not self._is_closed:
             first = self.num_indexed
-            stop = int(np.searchsorted(self._starts, self._starts[first] + self.batch_bytes, side="right")) - 1
+            stop = (
+                int(
+                    np.searchsorted(
+                        self._starts, self._starts[first] + self.batch_bytes, side="right"
+                    )
+                )
+                - 1
+            )
             stop = max(first + 1, stop)
             texts = [self._content(at).decode() for at in range(first, stop)]
             self._words.add(self.keys[first:stop].tolist(), texts)
@@ -103,7 +120,11 @@ class TextStore:
 
     def progress(self) -> dict[str, Any]:
         """Return what the page says about the texts, and about how many of them can be searched."""
-        indexed = {"indexed": self.num_indexed, "documents": int(self.keys.size), "error": self.index_error}
+        indexed = {
+            "indexed": self.num_indexed,
+            "documents": int(self.keys.size),
+            "error": self.index_error,
+        }
         return {"state": self.state, "reason": self.reason, "search": indexed}
 
     def parse(self, wanted: str) -> Query:

@@ -1,7 +1,8 @@
 """An index of the words of all texts, so that a server finds documents by any word of their text.
 
-SQLite's full-text index in a private temporary database, which is deleted with its connection: about 10 % of the
-bytes of the texts on disk, 16 MB in memory, 23 s of CPU time per gigabyte (docs/decisions/0028).
+SQLite's full-text index in a private temporary database, which is deleted with its connection:
+about 10 % of the bytes of the texts on disk, 16 MB in memory, 23 s of CPU time per gigabyte
+(docs/decisions/0028).
 """
 
 from __future__ import annotations
@@ -46,9 +47,14 @@ class WordIndex:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._index = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-        for pragma in ("journal_mode = off", "synchronous = off", f"cache_size = -{_CACHE_KILOBYTES}"):
+        for pragma in (
+            "journal_mode = off",
+            "synchronous = off",
+            f"cache_size = -{_CACHE_KILOBYTES}",
+        ):
             self._index.execute(f"PRAGMA {pragma}")
-        # Stores which documents have a word, not where. Short prefixes have lists of their own, because so many words
+        # Stores which documents have a word, not where. Short prefixes have lists of their own,
+        # because so many words
         # share them: without, searching 24,000 documents for "a" takes 0.2 s.
         kept = "content='', columnsize=0, detail=none, prefix='1 2 3'"
         self._index.execute(f"CREATE VIRTUAL TABLE words USING fts5(text, {kept}, {_CUT})")
@@ -68,9 +74,12 @@ class WordIndex:
         """Return the keys, ascending, of the documents that have every word."""
         if query.is_empty:
             return np.empty(0, np.int64)
-        asked = " ".join([*(f'"{word}"' for word in query.words), *(f'"{word}"*' for word in query.beginnings)])
+        asked = " ".join(
+            [*(f'"{word}"' for word in query.words), *(f'"{word}"*' for word in query.beginnings)]
+        )
         with self._lock:
-            # As one text, because a Python object for each of 240,000 rows would take four times as long.
+            # As one text, because a Python object for each of 240,000 rows would take four times as
+            # long.
             (found,) = self._index.execute(
                 "SELECT group_concat(rowid) FROM words WHERE words MATCH ?", (asked,)
             ).fetchone()

@@ -94,7 +94,9 @@ def test_threads_do_not_overwrite_each_other():
     assert views.to_pylist() == [[value] * (value % 1000 % 17) for value in values.tolist()]
 
 
-@pytest.mark.parametrize(("share", "is_whole"), [(0.04, True), (0.1, False), (0.3, False), (0.5, True), (1.0, True)])
+@pytest.mark.parametrize(
+    ("share", "is_whole"), [(0.04, True), (0.1, False), (0.3, False), (0.5, True), (1.0, True)]
+)
 def test_sets_are_dropped_as_soon_as_they_are_known_not_to_fit(share, is_whole):
     arena = Arena(lambda: 3 * 8 * 1000)
     arena.put(numbers(0, 400))

@@ -12,7 +12,9 @@ from neardup.engines.local.blas import one_blas_thread
 
 def num_threads():
     assert np.__version__  # loads BLAS
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
 
 
 def test_concurrent_callers_restore_the_previous_setting():

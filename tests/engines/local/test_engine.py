@@ -30,7 +30,10 @@ def documents_of(texts, priority=None, chunk_rows=None):
     rows = [3 * number + 1 for number in range(len(texts))]
     columns = [rows, texts, priority or list(range(len(texts))), [0] * len(texts)]
     table = pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, schema.DOCUMENTS, strict=True)],
+        [
+            pa.array(column, field.type)
+            for column, field in zip(columns, schema.DOCUMENTS, strict=True)
+        ],
         schema=schema.DOCUMENTS,
     )
     return pa.Table.from_batches(table.to_batches(max_chunksize=chunk_rows), schema.DOCUMENTS)
@@ -91,7 +94,9 @@ def test_an_error_in_a_step_is_raised_and_stops_the_work(threads, bad):
         return batch
 
     with pytest.raises(ZeroDivisionError, match="the step failed"):
-        LocalEngine(threads).map_batches(batches_of(*([n] for n in range(1000))), step, ONE_COLUMN, ignore)
+        LocalEngine(threads).map_batches(
+            batches_of(*([n] for n in range(1000))), step, ONE_COLUMN, ignore
+        )
     assert bad in begun
     assert len(begun) <= bad + 4 * threads + 2
 
@@ -178,7 +183,9 @@ def test_batches_hold_whole_components_in_priority_order(batch_bytes, chunk_rows
     monkeypatch.setattr(records, "BATCH_BYTES", batch_bytes)
     rng = random.Random(2)
     texts = random_texts(2, 120)
-    documents = documents_of(texts, priority=[rng.randrange(40) for _ in range(120)], chunk_rows=chunk_rows)
+    documents = documents_of(
+        texts, priority=[rng.randrange(40) for _ in range(120)], chunk_rows=chunk_rows
+    )
     by_row = {row["row"]: row for row in documents.to_pylist()}
     members = rng.sample(list(by_row), k=90)
     components = {row: rng.choice(members[:15]) for row in members}
@@ -191,7 +198,9 @@ def test_batches_hold_whole_components_in_priority_order(batch_bytes, chunk_rows
     for number, batch in enumerate(batches):
         labels = batch.column("component").to_pylist()
         # The documents of a component are contiguous, best first, ties by row.
-        assert len([1 for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]) == len(set(labels))
+        assert len(
+            [1 for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]
+        ) == len(set(labels))
         for label in labels:
             homes[label].add(number)
         places = [(row["component"], row["priority"], row["row"]) for row in batch.to_pylist()]
@@ -222,7 +231,9 @@ def components_of(links):
     found = LocalEngine().connected_components(table.to_batches(max_chunksize=20), 200_000)
     assert found.schema == schema.COMPONENTS
     assert found.column("row").to_pylist() == sorted(set(found.column("row").to_pylist()))
-    return dict(zip(found.column("row").to_pylist(), found.column("component").to_pylist(), strict=True))
+    return dict(
+        zip(found.column("row").to_pylist(), found.column("component").to_pylist(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -250,7 +261,9 @@ def test_keys_that_share_their_top_bits_spread_over_all_ranges():
     keys = [(2 << 56) | random.Random(number).getrandbits(56) for number in range(16_000)]
     table = [pa.record_batch({"row": pa.array(range(16_000)), "key": pa.array(keys)})]
 
-    rows = [next(in_range(table, "key", number, 16)).column("row").to_pylist() for number in range(16)]
+    rows = [
+        next(in_range(table, "key", number, 16)).column("row").to_pylist() for number in range(16)
+    ]
 
     assert sorted(row for ranged in rows for row in ranged) == list(range(16_000))
     assert max(map(len, rows)) < 1.2 * 1000  # 6.5 standard deviations

@@ -109,7 +109,8 @@ def test_shelves_keep_to_their_limit(seed, limit):
         for _, _, text_bytes, cost, shelf, is_large in own:
             (costs if is_large else texts)[shelf] += cost if is_large else text_bytes
         largest = max(largest, *(cost for _, _, _, cost, _, _ in own))
-    # A shelf exceeds its limit by at most its last item: a component within the limit, or one document.
+    # A shelf exceeds its limit by at most its last item: a component within the limit, or one
+    # document.
     assert all(size <= 2 * limit for size in texts.values())
     assert all(size <= limit / 4 + largest for size in costs.values())
 
@@ -124,7 +125,9 @@ def test_without_a_limit_no_component_is_large(shelf_bytes):
     members = random_members(3)
     shelves = plan_shelves(members, shelf_bytes, None)
     assert not pc.any(shelves.column("is_large")).as_py()
-    assert all(len({shelf for *_, shelf, _ in own}) == 1 for own in of_component(members, shelves).values())
+    assert all(
+        len({shelf for *_, shelf, _ in own}) == 1 for own in of_component(members, shelves).values()
+    )
     assert (len(set(shelves.column("shelf").to_pylist())) == 1) == (shelf_bytes == 10**9)
 
 
@@ -132,7 +135,8 @@ def test_without_a_limit_no_component_is_large(shelf_bytes):
 def test_members_of_different_components_are_distinguished(seed):
     members = random_members(seed)
     alone = pa.table(
-        [*members.columns[:1], pa.array(np.zeros(members.num_rows, int)), *members.columns[2:]], members.schema
+        [*members.columns[:1], pa.array(np.zeros(members.num_rows, int)), *members.columns[2:]],
+        members.schema,
     )
     shelves = plan_shelves(alone, 500, 500)
     assert pc.all(shelves.column("is_large")).as_py()
@@ -166,10 +170,15 @@ def random_documents(seed, num_documents=90):
     rng = random.Random(seed)
     rows = sorted(rng.sample(range(5 * num_documents), k=num_documents))
     pages = [min(int(rng.expovariate(0.5)), 9) for _ in rows]
-    texts = [" ".join(f"{page}x{rng.choice([at, at, at, 0])}" for at in range(12)) for page in pages]
+    texts = [
+        " ".join(f"{page}x{rng.choice([at, at, at, 0])}" for at in range(12)) for page in pages
+    ]
     priority = [rng.choice([schema.AHEAD, 0, 1, 2]) for _ in rows]
     documents = pa.table([rows, texts, priority, [0] * num_documents], schema=schema.DOCUMENTS)
-    smallest = {page: min(row for row, other in zip(rows, pages, strict=True) if other == page) for page in pages}
+    smallest = {
+        page: min(row for row, other in zip(rows, pages, strict=True) if other == page)
+        for page in pages
+    }
     text_bytes = [len(text) for text in texts]
     cost = [verify_bytes(size, 0) for size in text_bytes]
     members = [rows, [smallest[page] for page in pages], priority, text_bytes, cost]
@@ -187,7 +196,9 @@ def map_components(engine, parts, members, mode):
     sketches = sketches.append_column("num_shingles", pa.array([0] * members.num_rows, pa.int64()))
     table = InMemoryTable(sketches.to_batches(), sketches.schema)
     steps = ComponentSteps(*steps_of(mode), verify_bytes)
-    return engine.map_components(parts, members.select(["row", "component"]), table, steps, schema.VERIFIED, ignore)
+    return engine.map_components(
+        parts, members.select(["row", "component"]), table, steps, schema.VERIFIED, ignore
+    )
 
 
 MODES = {
@@ -200,7 +211,9 @@ MODES = {
 def steps_of(mode):
     config = Config(size=1, threshold=0.6, bands=64, rows=1, signature_filter=False, **MODES[mode])
     plan = plan_for(config)
-    return partial(verify, plan=plan, config=config), partial(verify_blocks, plan=plan, config=config)
+    return partial(verify, plan=plan, config=config), partial(
+        verify_blocks, plan=plan, config=config
+    )
 
 
 def answers(verified):
@@ -213,7 +226,8 @@ def answers(verified):
     for pair in pa.Table.from_batches(pairs, schema=schema.PARTNERED).to_pylist():
         partners[pair["row"]].append((pair["partner"], pair["similarity"]))
     return {
-        row["row"]: (row["kept_row"], row["similarity"], sorted(partners[row["row"]])) for row in documents.to_pylist()
+        row["row"]: (row["kept_row"], row["similarity"], sorted(partners[row["row"]]))
+        for row in documents.to_pylist()
     }
 
 
@@ -224,19 +238,29 @@ def work_engine(tmp_path, threads=2):
 
 def whole_answers(documents, members, step):
     """The result of the step on all components at once."""
-    labels = dict(zip(members.column("row").to_pylist(), members.column("component").to_pylist(), strict=True))
+    labels = dict(
+        zip(members.column("row").to_pylist(), members.column("component").to_pylist(), strict=True)
+    )
     chosen = documents.filter(pc.is_in(documents.column("row"), members.column("row")))
-    chosen = chosen.append_column("component", pa.array([labels[row] for row in chosen.column("row").to_pylist()]))
-    ordered = chosen.sort_by([("component", "ascending"), ("priority", "ascending"), ("row", "ascending")])
+    chosen = chosen.append_column(
+        "component", pa.array([labels[row] for row in chosen.column("row").to_pylist()])
+    )
+    ordered = chosen.sort_by(
+        [("component", "ascending"), ("priority", "ascending"), ("row", "ascending")]
+    )
     return answers(step(ordered.combine_chunks().to_batches()[0]))
 
 
 def map_all(parts, shelves, mode, engine, store):
     step, block_step = steps_of(mode)
-    return map_shelved(parts, shelves, mapped_by(engine, step, schema.VERIFIED), block_step, engine, store)
+    return map_shelved(
+        parts, shelves, mapped_by(engine, step, schema.VERIFIED), block_step, engine, store
+    )
 
 
-@pytest.mark.parametrize(("limit", "mode", "held_bytes"), turning_grid([1, 700, 3000, 10**9], MODES, [0, 2000, None]))
+@pytest.mark.parametrize(
+    ("limit", "mode", "held_bytes"), turning_grid([1, 700, 3000, 10**9], MODES, [0, 2000, None])
+)
 def test_shelves_give_the_same_result_as_all_components_at_once(tmp_path, limit, mode, held_bytes):
     documents, members = random_documents(limit)
     engine, parts = work_engine(tmp_path), PartDocuments(documents, 4)
@@ -261,7 +285,9 @@ def test_processed_components_leave_their_shelf(tmp_path):
 def test_only_parts_with_members_are_read_again(tmp_path, limit):
     documents, members = random_documents(5)
     parts, few = PartDocuments(documents, 10), members.slice(0, 3)
-    found = map_all(parts, plan_shelves(few, limit, limit), "leaders", work_engine(tmp_path), Shelves())
+    found = map_all(
+        parts, plan_shelves(few, limit, limit), "leaders", work_engine(tmp_path), Shelves()
+    )
     assert found.documents.num_rows == 3
     assert parts.num_read == {0: 1}
 
@@ -280,8 +306,12 @@ def test_an_engine_with_a_memory_limit_gives_the_same_result(tmp_path, monkeypat
     monkeypatch.setattr(Memory, "room", lambda _: room)
     documents, members = random_documents(6)
     engines = LocalEngine(2), work_engine(tmp_path)
-    free, bounded = (map_components(engine, PartDocuments(documents, 3), members, "pairs") for engine in engines)
-    assert answers(bounded) == answers(free) == whole_answers(documents, members, steps_of("pairs")[0])
+    free, bounded = (
+        map_components(engine, PartDocuments(documents, 3), members, "pairs") for engine in engines
+    )
+    assert (
+        answers(bounded) == answers(free) == whole_answers(documents, members, steps_of("pairs")[0])
+    )
 
 
 def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
@@ -300,14 +330,20 @@ def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
 
         mapped = mapped_by(engine, step, schema.VERIFIED)
         parts, store = PartDocuments(documents, 3), Shelves(tmp_path / "texts", 1000)
-        return map_shelved(parts, shelves, partial(counted, mapped), partial(counted, block_step), engine, store)
+        return map_shelved(
+            parts, shelves, partial(counted, mapped), partial(counted, block_step), engine, store
+        )
 
     with pytest.raises(KeyboardInterrupt):
         run(fail_at=4)
     begun.clear()
     resumed = run(fail_at=None)
-    small, large = (shelves.filter(pc.equal(shelves.column("is_large"), is_large)) for is_large in (False, True))
-    num_units = len(set(small.column("shelf").to_pylist())) + len(set(large.column("component").to_pylist()))
+    small, large = (
+        shelves.filter(pc.equal(shelves.column("is_large"), is_large)) for is_large in (False, True)
+    )
+    num_units = len(set(small.column("shelf").to_pylist())) + len(
+        set(large.column("component").to_pylist())
+    )
     assert len(begun) == num_units - 3
     assert answers(resumed) == whole_answers(documents, members, step)
 
@@ -317,6 +353,8 @@ def test_results_of_another_shelf_layout_are_not_reused(tmp_path):
     expected = whole_answers(documents, members, steps_of("pairs")[0])
     for limit in (3000, 700, 1500):
         shelves = plan_shelves(members, limit, limit)
-        found = map_all(PartDocuments(documents, 3), shelves, "pairs", work_engine(tmp_path), Shelves())
+        found = map_all(
+            PartDocuments(documents, 3), shelves, "pairs", work_engine(tmp_path), Shelves()
+        )
         assert found.documents.num_rows == members.num_rows
         assert answers(found) == expected

@@ -31,7 +31,9 @@ from neardup.stages.sketch import sketch
 from neardup.theory.plan import plan_for
 from support.grids import turning_grid
 
-COLUMNS = pa.schema([("row", pa.int64()), ("low", pa.int64()), ("high", pa.int64()), ("priority", pa.int64())])
+COLUMNS = pa.schema(
+    [("row", pa.int64()), ("low", pa.int64()), ("high", pa.int64()), ("priority", pa.int64())]
+)
 TINY, AMPLE = 1, 10**9
 
 
@@ -85,22 +87,33 @@ def whole_groups(batches, view):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("sorted_rows", [1, 7, 1 << 20])
-def test_groups_sorted_on_disk_equal_those_in_memory(tmp_path, monkeypatch, give_room, view, sorted_rows):
+def test_groups_sorted_on_disk_equal_those_in_memory(
+    tmp_path, monkeypatch, give_room, view, sorted_rows
+):
     monkeypatch.setattr(spill, "_SORTED_ROWS", sorted_rows)
     table, where = random_table(1), np.random.default_rng(1).random(500) < 0.8
     held = list(LocalEngine(2).map_groups(table, [view], lambda batch: batch, where, ignore))
     give_room(TINY)
-    on_disk = list(stored_engine(tmp_path).map_groups(table, [view], lambda batch: batch, where, ignore))
+    on_disk = list(
+        stored_engine(tmp_path).map_groups(table, [view], lambda batch: batch, where, ignore)
+    )
     assert whole_groups(on_disk, view) == whole_groups(held, view)
-    assert sorted(row for rows in whole_groups(held, view).values() for row in rows) == np.flatnonzero(where).tolist()
+    assert (
+        sorted(row for rows in whole_groups(held, view).values() for row in rows)
+        == np.flatnonzero(where).tolist()
+    )
 
 
 @pytest.mark.parametrize("sorted_rows", [1, 7])
-def test_a_split_group_repeats_its_first_row_in_both_parts(tmp_path, monkeypatch, give_room, sorted_rows):
+def test_a_split_group_repeats_its_first_row_in_both_parts(
+    tmp_path, monkeypatch, give_room, sorted_rows
+):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
     view, table = VIEWS[2], random_table(2, num_keys=3)
-    batches = stored_engine(tmp_path).map_groups(table, [view], lambda batch: batch, np.ones(500, bool), ignore)
+    batches = stored_engine(tmp_path).map_groups(
+        table, [view], lambda batch: batch, np.ones(500, bool), ignore
+    )
     first_of, num_cut = {}, 0
     for batch in batches:
         rows = batch.to_pylist()
@@ -123,7 +136,9 @@ def test_a_view_of_whole_groups_is_never_split(tmp_path, monkeypatch, give_room,
     give_room(TINY)
     view, table = VIEWS[2]._replace(is_whole=True), random_table(2, num_keys=3)
     seen, rows = set(), []
-    for batch in stored_engine(tmp_path).map_groups(table, [view], lambda batch: batch, None, ignore):
+    for batch in stored_engine(tmp_path).map_groups(
+        table, [view], lambda batch: batch, None, ignore
+    ):
         keys = {tuple(row[name] for name in view.by) for row in batch.to_pylist()}
         assert keys.isdisjoint(seen)
         seen |= keys
@@ -138,8 +153,12 @@ def test_without_a_selection_all_rows_of_a_table_are_grouped(tmp_path, give_room
     table = pa.table([[0] * 900 + [1] * 100, *([list(range(1000))] * 3)], schema=COLUMNS)
     give_room(room)
     held = InMemoryTable(table.to_batches(max_chunksize=90), COLUMNS)
-    batches = list(stored_engine(tmp_path).map_groups(held, VIEWS[:1], lambda batch: batch, None, ignore))
-    assert sorted(low for batch in batches for low in batch.column("low").to_pylist()) == list(range(1000))
+    batches = list(
+        stored_engine(tmp_path).map_groups(held, VIEWS[:1], lambda batch: batch, None, ignore)
+    )
+    assert sorted(low for batch in batches for low in batch.column("low").to_pylist()) == list(
+        range(1000)
+    )
     if room == 30_000:
         assert len(batches) > 1
 
@@ -149,14 +168,24 @@ def test_a_mapped_table_is_made_once_with_a_workspace(tmp_path):
 
     def make_step():
         made.append(1)
-        return lambda batch: batch.select(["row"]).filter(pa.array(batch.column("low").to_numpy() > 0))
+        return lambda batch: batch.select(["row"]).filter(
+            pa.array(batch.column("low").to_numpy() > 0)
+        )
 
     columns = pa.schema([COLUMNS.field("row")])
     lows = pa.Table.from_batches(list(table.batches(COLUMNS.names))).column("low").to_numpy()
-    for make_engine in (LocalEngine, partial(stored_engine, tmp_path), partial(stored_engine, tmp_path, threads=1)):
-        mapped = make_engine().map_table("positive", table, ["row", "low"], where, make_step, columns)
+    for make_engine in (
+        LocalEngine,
+        partial(stored_engine, tmp_path),
+        partial(stored_engine, tmp_path, threads=1),
+    ):
+        mapped = make_engine().map_table(
+            "positive", table, ["row", "low"], where, make_step, columns
+        )
         assert mapped.schema == columns
-        found = [row for batch in mapped.batches(["row"]) for row in batch.column("row").to_pylist()]
+        found = [
+            row for batch in mapped.batches(["row"]) for row in batch.column("row").to_pylist()
+        ]
         assert found == np.flatnonzero(where & (lows > 0)).tolist()
     assert len(made) == 2
 
@@ -179,13 +208,16 @@ def cut_sort(size, batches, columns, by, *_):
 
 @pytest.mark.parametrize("sorted_rows", [1, 5, 1000])
 @pytest.mark.parametrize("seed", range(3))
-def test_stages_give_the_same_result_for_split_and_whole_groups(tmp_path, monkeypatch, give_room, seed, sorted_rows):
+def test_stages_give_the_same_result_for_split_and_whole_groups(
+    tmp_path, monkeypatch, give_room, seed, sorted_rows
+):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
     rng = random.Random(seed)
     texts = [" ".join(rng.choices("abcd", k=rng.randint(0, 3))) for _ in range(150)]
     documents = pa.table(
-        [list(range(150)), texts, [rng.randint(0, 3) for _ in texts], [0] * 150], schema=schema.DOCUMENTS
+        [list(range(150)), texts, [rng.randint(0, 3) for _ in texts], [0] * 150],
+        schema=schema.DOCUMENTS,
     )
     config = Config(size=1, bands=8, rows=2)
     plan = plan_for(config)
@@ -193,12 +225,18 @@ def test_stages_give_the_same_result_for_split_and_whole_groups(tmp_path, monkey
     results = []
     for engine in (free, bounded):
         source = InMemoryDocuments(documents, 150)
-        table = engine.map_documents(source, lambda batch, _: sketch(batch, plan, config), schema.sketches(8), ignore)
+        table = engine.map_documents(
+            source, lambda batch, _: sketch(batch, plan, config), schema.sketches(8), ignore
+        )
         where = np.ones(150, bool)
         by_class = View(
-            ("row", "priority", "digest_low", "digest_high"), ("digest_low", "digest_high"), ("priority", "row")
+            ("row", "priority", "digest_low", "digest_high"),
+            ("digest_low", "digest_high"),
+            ("priority", "row"),
         )
-        copies = pa.Table.from_batches(engine.map_groups(table, [by_class], collapse, where, ignore), schema.CLASSES)
+        copies = pa.Table.from_batches(
+            engine.map_groups(table, [by_class], collapse, where, ignore), schema.CLASSES
+        )
         bands = [View(("row", f"key_{band}"), (f"key_{band}",), ("row",)) for band in range(8)]
         links = engine.map_groups(table, bands, link, where, ignore)
         components = engine.connected_components(links, 150)
@@ -233,23 +271,30 @@ def test_every_view_is_counted_once(tmp_path, give_room, room):
 
 @pytest.mark.parametrize("room", [TINY, AMPLE])
 @pytest.mark.parametrize(
-    "by", [[("low", "ascending"), ("row", "ascending")], [("low", "descending"), ("row", "descending")]]
+    "by",
+    [[("low", "ascending"), ("row", "ascending")], [("low", "descending"), ("row", "descending")]],
 )
 def test_a_sort_is_the_same_in_memory_and_on_disk(tmp_path, give_room, room, by):
     give_room(room)
     table = random_table(4)
     expected = LocalEngine(1).sort(table.batches(COLUMNS.names), COLUMNS, by)
     found = stored_engine(tmp_path).sort(table.batches(COLUMNS.names), COLUMNS, by)
-    assert pa.Table.from_batches(found, COLUMNS).equals(pa.Table.from_batches(expected, COLUMNS).combine_chunks())
+    assert pa.Table.from_batches(found, COLUMNS).equals(
+        pa.Table.from_batches(expected, COLUMNS).combine_chunks()
+    )
 
 
 @pytest.mark.usefixtures("no_disk")
 def test_a_sort_that_fits_stays_in_memory(tmp_path, give_room):
     give_room(AMPLE)
     batches = list(
-        stored_engine(tmp_path).sort(random_table(4).batches(COLUMNS.names), COLUMNS, [("row", "descending")])
+        stored_engine(tmp_path).sort(
+            random_table(4).batches(COLUMNS.names), COLUMNS, [("row", "descending")]
+        )
     )
-    assert [row for batch in batches for row in batch.column("row").to_pylist()] == list(range(499, -1, -1))
+    assert [row for batch in batches for row in batch.column("row").to_pylist()] == list(
+        range(499, -1, -1)
+    )
 
 
 def test_rows_are_found_in_every_batch():
@@ -278,7 +323,9 @@ PAIRS = pa.record_batch([[1, 2], [0, 1], [0.9, 0.8]], schema=schema.PARTNERED)
 
 
 def verified_rows(num_rows):
-    return pa.Table.from_pylist([{"row": row, "compared": 0, "found": 0} for row in range(num_rows)], schema.VERIFIED)
+    return pa.Table.from_pylist(
+        [{"row": row, "compared": 0, "found": 0} for row in range(num_rows)], schema.VERIFIED
+    )
 
 
 def test_verified_documents_and_their_pairs_are_made_once_with_a_workspace(tmp_path):
@@ -323,7 +370,9 @@ def test_an_empty_table_made_once_keeps_its_schema(tmp_path):
 
 
 def test_stored_sketches_equal_those_in_memory_and_are_computed_once(tmp_path):
-    documents = pa.table([[0, 2, 5], ["a b", "c", "d e f"], [2, 1, 0], [0, 0, 0]], schema=schema.DOCUMENTS)
+    documents = pa.table(
+        [[0, 2, 5], ["a b", "c", "d e f"], [2, 1, 0], [0, 0, 0]], schema=schema.DOCUMENTS
+    )
     config = Config(size=1)
     plan, begun = plan_for(config), []
 
@@ -336,7 +385,11 @@ def test_stored_sketches_equal_those_in_memory_and_are_computed_once(tmp_path):
     source.has_read = lambda _: True
     tables = [
         make_engine().map_documents(source, step, columns, ignore)
-        for make_engine in (LocalEngine, partial(stored_engine, tmp_path), partial(stored_engine, tmp_path))
+        for make_engine in (
+            LocalEngine,
+            partial(stored_engine, tmp_path),
+            partial(stored_engine, tmp_path),
+        )
     ]
     assert len(begun) == 2
     expected = pa.Table.from_batches(list(tables[0].batches(columns.names)))
@@ -363,10 +416,17 @@ def test_a_step_receives_a_hold_to_keep_sets_in_memory():
     engine, source = LocalEngine(1), Counted(documents, 2)
     table = engine.map_documents(source, step, schema.sketches(plan.bands), ignore)
     where = engine.choose_rows(table, None, 2)
-    sets = engine.map_read("sets", source, table, where, partial(collect, config=config), schema.SETS)
+    sets = engine.map_read(
+        "sets", source, table, where, partial(collect, config=config), schema.SETS
+    )
     [batch] = sets.batches(["row", "shingles"])
-    found = [np.sort(np.array(own, np.int64).view(np.uint64)) for own in batch.column("shingles").to_pylist()]
-    assert [own.tolist() for own in found] == [neardup.shingles(text, size=1).tolist() for text in ("a b", "c")]
+    found = [
+        np.sort(np.array(own, np.int64).view(np.uint64))
+        for own in batch.column("shingles").to_pylist()
+    ]
+    assert [own.tolist() for own in found] == [
+        neardup.shingles(text, size=1).tolist() for text in ("a b", "c")
+    ]
     assert read == [0]
 
 
@@ -377,7 +437,14 @@ def test_rows_are_selected_by_a_column_except_those_of_a_table():
     assert engine.choose_rows(table, None, 6).tolist() == [True, True, False, True, True, False]
     assert engine.choose_rows(table, "size", 6).tolist() == [True, False, False, True, True, False]
     copies = pa.table({"row": [3, 1]})
-    assert engine.choose_rows(table, "size", 6, without=copies).tolist() == [True, False, False, False, True, False]
+    assert engine.choose_rows(table, "size", 6, without=copies).tolist() == [
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_totals_cover_all_rows_selected_rows_or_rows_from_an_offset():
@@ -396,7 +463,9 @@ def test_totals_cover_all_rows_selected_rows_or_rows_from_an_offset():
 def test_stored_tables_are_in_row_order(tmp_path):
     copies = pa.table([[5, 2, 3], [0, 1, 0]], schema=schema.CLASSES)
     for engine in (LocalEngine(1), stored_engine(tmp_path)):
-        assert engine.checkpoint("classes", lambda: copies, schema.CLASSES).column("row").to_pylist() == [2, 3, 5]
+        assert engine.checkpoint("classes", lambda: copies, schema.CLASSES).column(
+            "row"
+        ).to_pylist() == [2, 3, 5]
 
 
 def test_the_first_error_stops_the_others():
@@ -407,7 +476,9 @@ def test_the_first_error_stops_the_others():
 
     with pytest.raises(ZeroDivisionError, match="the step failed"):
         LocalEngine(2).side_by_side(step, range(1000))
-    assert LocalEngine(2).side_by_side(lambda number: -number, range(20)) == [-number for number in range(20)]
+    assert LocalEngine(2).side_by_side(lambda number: -number, range(20)) == [
+        -number for number in range(20)
+    ]
 
 
 def test_ctrl_c_while_steps_are_handed_out_stops_those_that_have_started():
@@ -438,10 +509,16 @@ def test_ctrl_c_while_steps_are_handed_out_stops_those_that_have_started():
 )
 def test_a_run_with_hardly_any_memory_gives_the_same_result(tmp_path, give_room, settings, plan):
     rng = random.Random(9)
-    texts = [" ".join(f"{rng.randrange(4)}w{at}" for at in range(rng.randint(3, 8))) for _ in range(120)]
-    pq.write_table(pa.table({"id": [f"d{at}" for at in range(120)], "text": texts}), tmp_path / "a.parquet")
+    texts = [
+        " ".join(f"{rng.randrange(4)}w{at}" for at in range(rng.randint(3, 8))) for _ in range(120)
+    ]
+    pq.write_table(
+        pa.table({"id": [f"d{at}" for at in range(120)], "text": texts}), tmp_path / "a.parquet"
+    )
     settings = {"size": 1, "threshold": 0.5} | plan | settings
-    expected = neardup.deduplicate(dict(zip([f"d{at}" for at in range(120)], texts, strict=True)), **settings)
+    expected = neardup.deduplicate(
+        dict(zip([f"d{at}" for at in range(120)], texts, strict=True)), **settings
+    )
     give_room(30_000)
     found = neardup.deduplicate(tmp_path / "a.parquet", out=tmp_path / "out", **settings)
     names = ["doc_id", "kept_id", "similarity"]
@@ -449,4 +526,7 @@ def test_a_run_with_hardly_any_memory_gives_the_same_result(tmp_path, give_room,
     assert found.clusters.to_pylist() == expected.clusters.to_pylist()
     assert expected.num_removed > 20
     if settings.get("pairs"):
-        assert found.pairs.select(["doc_a", "doc_b", "similarity"]).to_pylist() == expected.pairs.to_pylist()
+        assert (
+            found.pairs.select(["doc_a", "doc_b", "similarity"]).to_pylist()
+            == expected.pairs.to_pylist()
+        )

@@ -18,7 +18,9 @@ class CountedTable:
     """A table in batches of ten rows that counts how often it is read."""
 
     def __init__(self):
-        columns = {"row": np.arange(NUM_ROWS)} | {f"key_{band}": np.arange(NUM_ROWS) % (band + 2) for band in range(5)}
+        columns = {"row": np.arange(NUM_ROWS)} | {
+            f"key_{band}": np.arange(NUM_ROWS) % (band + 2) for band in range(5)
+        }
         self._whole = pa.table(columns)
         self.schema, self.num_reads = self._whole.schema, 0
 

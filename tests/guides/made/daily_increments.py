@@ -31,6 +31,9 @@ def make(folder: Path) -> None:
     for number, day in enumerate(DAYS):
         pages = [_page(place, day) for place in _PLACES[4 * number : 4 * number + 4]]
         again = [before[0], _edited(before[1])] if before else []
-        lines = [json.dumps({"id": f"{day}-{at}", "text": text}) for at, text in enumerate([*pages, *again], 1)]
+        lines = [
+            json.dumps({"id": f"{day}-{at}", "text": text})
+            for at, text in enumerate([*pages, *again], 1)
+        ]
         (folder / f"{day}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
         before = pages

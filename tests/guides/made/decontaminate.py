@@ -1,7 +1,8 @@
 """Training documents and the questions of a benchmark, with known truth.
 
-Of the questions, some are copied as they are, some quoted inside long documents, some paraphrased, and some only share
-common phrases with a training document; among the clean documents some are near-duplicates of each other.
+Of the questions, some are copied as they are, some quoted inside long documents, some paraphrased,
+and some only share common phrases with a training document; among the clean documents some are
+near-duplicates of each other.
 """
 
 from __future__ import annotations
@@ -37,14 +38,20 @@ def _words(seed: str, number: int) -> list[str]:
 
 def questions() -> dict[str, str]:
     """The questions by id: ten of some twenty words, two of three."""
-    made = {f"q{at:02}": f"{_PHRASE}: {' '.join(_words(f'question {at}', 20))}?" for at in range(1, NUM_QUESTIONS - 1)}
+    made = {
+        f"q{at:02}": f"{_PHRASE}: {' '.join(_words(f'question {at}', 20))}?"
+        for at in range(1, NUM_QUESTIONS - 1)
+    }
     return made | SHORT
 
 
 def training() -> dict[str, str]:
     """The training documents by id, of some 300 words each."""
     asked = questions()
-    made = {f"train-{at:02}": " ".join(_words(f"page {at}", 300)) + "." for at in range(1, NUM_TRAINING + 1)}
+    made = {
+        f"train-{at:02}": " ".join(_words(f"page {at}", 300)) + "."
+        for at in range(1, NUM_TRAINING + 1)
+    }
     for name, question in QUOTED.items():
         words = made[name].split()
         made[name] = " ".join([*words[:150], asked[question], *words[150:]])

@@ -56,7 +56,9 @@ _UNFINISHED = """def shortest(graph, start):
 """
 ANSWERS = {
     "ann": _HEAP,
-    "bob": _HEAP.replace("other", "candidate").replace("    return distance", "    # all done\n    return distance"),
+    "bob": _HEAP.replace("other", "candidate").replace(
+        "    return distance", "    # all done\n    return distance"
+    ),
     "cid": _ROUNDS,
     "dee": _RECURSIVE,
     "eve": _UNFINISHED,

@@ -8,8 +8,12 @@ from pathlib import Path
 
 FIRST = "Margaret Tomasz Eleanor Rashid Ingrid Patrick Yolanda Dmitri Beatrice Hamish Concepcion Oluwaseun".split()
 LAST = "Hollingsworth Wisniewski Abernathy Chaudhry Lindqvist McAllister Fernandez Kuznetsov Thornbury Okonkwo".split()
-STREETS = "Quarry Lane,Ferry Road,Sycamore Drive,Harbour Street,Mill Hill,Station Approach,Chapel Row".split(",")
-TOWNS = "Bakewell Derbyshire,Whitby Yorkshire,Crewe Cheshire,Oban Argyll,Totnes Devon,Kendal Cumbria".split(",")
+STREETS = "Quarry Lane,Ferry Road,Sycamore Drive,Harbour Street,Mill Hill,Station Approach,Chapel Row".split(
+    ","
+)
+TOWNS = "Bakewell Derbyshire,Whitby Yorkshire,Crewe Cheshire,Oban Argyll,Totnes Devon,Kendal Cumbria".split(
+    ","
+)
 NUM_PEOPLE, NUM_TWICE = 300, 60
 
 
@@ -18,7 +22,10 @@ def make(folder: Path) -> None:
     rng = random.Random(7)
     people = [_contact(rng, number) for number in range(NUM_PEOPLE)]
     rows = [(f"c{number:03}", *person) for number, person in enumerate(people)]
-    twice = [(f"d{number:03}", f"c{number:03}", _mistyped(rng, people[number])) for number in range(NUM_TWICE)]
+    twice = [
+        (f"d{number:03}", f"c{number:03}", _mistyped(rng, people[number]))
+        for number in range(NUM_TWICE)
+    ]
     rows += [(own, *person) for own, _, person in twice]
     _write(folder / "contacts.csv", ["id", "name", "address", "phone"], rows)
     _write(folder / "truth.csv", ["id", "same_as"], [(own, other) for own, other, _ in twice])

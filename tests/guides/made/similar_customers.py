@@ -20,9 +20,13 @@ def make(folder: Path) -> None:
     baskets = [rng.sample(PRODUCTS, rng.randrange(8, 25)) for _ in range(NUM_CUSTOMERS)]
     for number in range(NUM_HOUSEHOLDS):  # the second of a household buys nearly the same
         own = list(baskets[number])
-        own[rng.randrange(len(own))] = rng.choice([product for product in PRODUCTS if product not in own])
+        own[rng.randrange(len(own))] = rng.choice(
+            [product for product in PRODUCTS if product not in own]
+        )
         baskets.append(own)
     rows = [{"id": f"k{number:03}", "products": basket} for number, basket in enumerate(baskets)]
-    (folder / "customers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (folder / "customers.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
+    )
     truth = {f"k{NUM_CUSTOMERS + number:03}": f"k{number:03}" for number in range(NUM_HOUSEHOLDS)}
     (folder / "truth.json").write_text(json.dumps(truth), "utf-8")

@@ -11,12 +11,21 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.columns import arrow_rows as tables
 from neardup.io.columns import html
-from neardup.io.columns.arrow_rows import batch_records, join_parts, keep_rows, output_batches, output_schema, pieces
+from neardup.io.columns.arrow_rows import (
+    batch_records,
+    join_parts,
+    keep_rows,
+    output_batches,
+    output_schema,
+    pieces,
+)
 from neardup.io.columns.scores import sortable_values
 from neardup.io.records import ITEM_END, MARK_COLUMNS, Columns, InputFile, Verdicts
 from support import corpora
 
-FILE = InputFile(path="a.parquet", name="a.parquet", format="parquet", compression=None, size=1, modified="")
+FILE = InputFile(
+    path="a.parquet", name="a.parquet", format="parquet", compression=None, size=1, modified=""
+)
 TEXT = Columns(text=("text",))
 ITEMS = Columns(text=(), items="items")
 
@@ -33,7 +42,14 @@ def items(column):
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()),
+        *(
+            pa.string(),
+            pa.large_string(),
+            pa.string_view(),
+            pa.binary(),
+            pa.large_binary(),
+            pa.binary_view(),
+        ),
         *(pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.large_binary())),
     ],
     ids=str,
@@ -53,7 +69,9 @@ def test_texts_of_every_text_type_become_large_strings(kind):
 
 
 def test_texts_in_dictionaries_views_and_run_end_arrays_are_read():
-    views = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array(["a", "b"], pa.string_view()))
+    views = pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0]), pa.array(["a", "b"], pa.string_view())
+    )
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), ["a", None])
     assert records(text=views).texts.to_pylist() == ["b", "a"]
     assert records(text=runs).texts.to_pylist() == ["a", "a"]
@@ -67,33 +85,53 @@ def test_a_batch_without_bad_rows_is_not_copied():
 def test_a_slice_yields_only_its_rows():
     batch = pa.record_batch({"text": ["a", None, "b", "c"], "id": [1, 2, 3, 4]}).slice(1, 2)
     got = batch_records(batch, Columns(text=("text",), id="id"), Config())
-    assert (got.texts.to_pylist(), got.ids.to_pylist(), got.rejected) == (["b"], ["3"], [(0, "text is null")])
+    assert (got.texts.to_pylist(), got.ids.to_pylist(), got.rejected) == (
+        ["b"],
+        ["3"],
+        [(0, "text is null")],
+    )
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str
+)
 def test_invalid_utf8_rejects_its_row_with_the_byte(kind):
     column = pa.array([b"fine", b"ab\xff", None], pa.binary())
-    column = column if kind == pa.binary() else column.cast(pa.large_binary()).view(pa.large_string()).cast(kind)
+    column = (
+        column
+        if kind == pa.binary()
+        else column.cast(pa.large_binary()).view(pa.large_string()).cast(kind)
+    )
     got = records(text=column)
     assert got.texts.to_pylist() == ["fine"]
-    assert got.rejected == [(1, "text is not valid UTF-8: invalid start byte at byte 2"), (2, "text is null")]
+    assert got.rejected == [
+        (1, "text is not valid UTF-8: invalid start byte at byte 2"),
+        (2, "text is null"),
+    ]
 
 
 def test_invalid_utf8_in_a_dictionary_rejects_every_row_that_uses_it():
-    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1]), pa.array([b"fine", b"\xff"], pa.binary()))
+    column = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 1]), pa.array([b"fine", b"\xff"], pa.binary())
+    )
     got = records(text=column)
     assert got.texts.to_pylist() == ["fine"]
     assert [row for row, _ in got.rejected] == [1, 2, 3]
 
 
 def test_a_broken_array_raises_and_is_not_read():
-    broken = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 99, 3], np.int32)), pa.py_buffer(b"abc"))
+    broken = pa.StringArray.from_buffers(
+        2, pa.py_buffer(np.array([0, 99, 3], np.int32)), pa.py_buffer(b"abc")
+    )
     with pytest.raises(pa.ArrowInvalid):
         records(text=broken)
 
 
 def test_a_column_of_another_type_rejects_every_row_with_the_type():
-    assert records(text=[1, 2]).rejected == [(0, "text is int64, not text"), (1, "text is int64, not text")]
+    assert records(text=[1, 2]).rejected == [
+        (0, "text is int64, not text"),
+        (1, "text is int64, not text"),
+    ]
     assert records(text=pa.array([["a"], None])).rejected == [
         (0, "text is list<item: string>, not text"),
         (1, "text is null"),
@@ -116,7 +154,9 @@ def test_an_empty_batch_has_no_records():
 
 def test_two_columns_of_one_name_are_an_error():
     with pytest.raises(DataError, match="2 columns are named 'text'"):
-        batch_records(pa.record_batch([pa.array(["a"]), pa.array(["b"])], ["text", "text"]), TEXT, Config())
+        batch_records(
+            pa.record_batch([pa.array(["a"]), pa.array(["b"])], ["text", "text"]), TEXT, Config()
+        )
 
 
 def test_several_text_columns_are_joined_by_a_newline_without_nulls():
@@ -178,7 +218,9 @@ def test_nested_ids_reject_their_rows():
 def test_scores_follow_the_documents():
     views = pa.array(["x", "y", "z"], pa.string_view())
     columns = Columns(text=("text",), score="score")
-    assert records(columns, text=["a", None, "c"], score=views).scores.equals(sortable_values(["x", "z"]))
+    assert records(columns, text=["a", None, "c"], score=views).scores.equals(
+        sortable_values(["x", "z"])
+    )
     assert records(columns, text=["a"], score=pa.nulls(1)).scores.to_pylist() == [None]
     assert records(columns, text=["a"]).scores.to_pylist() == [None]
 
@@ -196,7 +238,11 @@ def test_scores_follow_the_documents():
     ids=str,
 )
 def test_lists_of_every_kind_become_items(kind):
-    convert = str if pa.types.is_large_string(kind.value_type) or pa.types.is_string(kind.value_type) else int
+    convert = (
+        str
+        if pa.types.is_large_string(kind.value_type) or pa.types.is_string(kind.value_type)
+        else int
+    )
     column = pa.array([[convert(1), convert(22)], None, [convert(3), convert(4)]], kind)
     assert items(column) == ([["1", "22"], ["3", "4"]], [(1, "items are null")])
     assert items(column.slice(2)) == ([["3", "4"]], [])
@@ -218,9 +264,14 @@ def test_an_item_that_is_null_or_holds_the_end_rejects_its_row():
 
 
 def test_items_that_are_lists_or_invalid_utf8_reject_their_row():
-    assert items(pa.array([[["a"]], []]))[1] == [(0, "an item is list<item: string>, not one value")]
+    assert items(pa.array([[["a"]], []]))[1] == [
+        (0, "an item is list<item: string>, not one value")
+    ]
     texts, rejected = items(pa.array([[b"a"], [b"b", b"\xff"]]))
-    assert (texts, rejected) == ([["a"]], [(1, "an item is not valid UTF-8: invalid start byte at byte 0")])
+    assert (texts, rejected) == (
+        [["a"]],
+        [(1, "an item is not valid UTF-8: invalid start byte at byte 0")],
+    )
 
 
 def test_a_null_list_with_hidden_items_does_not_shift_rows():
@@ -328,18 +379,33 @@ def test_a_file_with_other_rows_than_were_read_raises(num_rows):
 )
 def test_rows_of_any_type_can_be_selected(column):
     batch = pa.record_batch([column], ["c"])
-    for chosen in ([True, False, True, True, False], [False] * 5, [True] * 5, [False, True, False, False, True]):
+    for chosen in (
+        [True, False, True, True, False],
+        [False] * 5,
+        [True] * 5,
+        [False, True, False, False, True],
+    ):
         got = keep_rows(batch, np.array(chosen))
         got.validate(full=True)
         assert got.schema == batch.schema
-        assert got["c"].to_pylist() == [value for value, is_in in zip(column.to_pylist(), chosen, strict=True) if is_in]
+        assert got["c"].to_pylist() == [
+            value for value, is_in in zip(column.to_pylist(), chosen, strict=True) if is_in
+        ]
 
 
 def test_dictionary_is_decoded_by_the_bytes_of_its_values(monkeypatch):
     corpora.cut(monkeypatch, batch_bytes=100)
-    values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 0, None], pa.int8()), pa.array(["l" * 90, "s"]))
+    values = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 0, 0, None], pa.int8()), pa.array(["l" * 90, "s"])
+    )
     batch = pa.record_batch({"text": values})
     found = list(tables.decoded_pieces(batch))
-    assert [row for piece in found for row in piece.column(0).to_pylist()] == ["l" * 90, "s", "l" * 90, "l" * 90, None]
+    assert [row for piece in found for row in piece.column(0).to_pylist()] == [
+        "l" * 90,
+        "s",
+        "l" * 90,
+        "l" * 90,
+        None,
+    ]
     assert len(found) >= 3
     assert all(piece.column(0).type == pa.string() for piece in found)

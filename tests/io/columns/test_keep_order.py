@@ -12,13 +12,17 @@ import pytest
 
 import neardup
 
-GRADES = pd.Categorical(["mid", "high", None, "low", "high"], categories=["low", "mid", "high"], ordered=True)
+GRADES = pd.Categorical(
+    ["mid", "high", None, "low", "high"], categories=["low", "mid", "high"], ordered=True
+)
 COLUMNS = {
     "ordered categories": pa.Array.from_pandas(GRADES),
     "categories": pa.array(["mid", "high", None, "low", "high"]).dictionary_encode(),
     "numbers": pa.array([2.0, 3.0, float("nan"), 1.0, 3.0]),
     "large integers": pa.array([2**62, 2**62 + 1, None, 5, 2**62 + 1]),
-    "dates": pa.array([None if day is None else dt.date(2026, 1, day) for day in (2, 3, None, 1, 3)]),
+    "dates": pa.array(
+        [None if day is None else dt.date(2026, 1, day) for day in (2, 3, None, 1, 3)]
+    ),
 }
 TEXT = "the ferry to the island leaves at nine"
 
@@ -33,7 +37,9 @@ def test_a_score_ranks_the_same_in_memory_and_in_files(kind, keep, tmp_path):
     if kind == "categories":  # without an order, by value: high < low < mid
         winner = {"max:score": "a", "min:score": "b"}[keep]
     for source in (table, tmp_path / "a.parquet", tmp_path / "a.arrow"):
-        assert set(neardup.deduplicate(source, keep=keep).removed.column("kept_id").to_pylist()) == {winner}
+        assert set(
+            neardup.deduplicate(source, keep=keep).removed.column("kept_id").to_pylist()
+        ) == {winner}
 
 
 @pytest.mark.parametrize(("keep", "winner"), [("first", "a"), ("last", "c"), ("longest", "b")])
@@ -41,4 +47,6 @@ def test_a_policy_without_a_column_is_the_same_in_memory_and_in_files(keep, winn
     table = pa.table({"id": ["a", "b", "c"], "text": [TEXT, f"{TEXT} !!", f"{TEXT}."]})
     pq.write_table(table, tmp_path / "a.parquet")
     for source in (table, tmp_path / "a.parquet"):
-        assert set(neardup.deduplicate(source, keep=keep).removed.column("kept_id").to_pylist()) == {winner}
+        assert set(
+            neardup.deduplicate(source, keep=keep).removed.column("kept_id").to_pylist()
+        ) == {winner}

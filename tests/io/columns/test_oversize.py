@@ -86,7 +86,9 @@ FORMATS = [
 
 
 @pytest.mark.parametrize("batch_bytes", [10, 1 << 22])
-@pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS, ids=[form[0] for form in FORMATS])
+@pytest.mark.parametrize(
+    ("name", "content", "settings", "around"), FORMATS, ids=[form[0] for form in FORMATS]
+)
 def test_only_the_oversized_row_is_rejected_with_its_size(
     tmp_path, monkeypatch, name, content, settings, around, batch_bytes
 ):
@@ -102,7 +104,9 @@ def test_only_the_oversized_row_is_rejected_with_its_size(
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.html"])
-@pytest.mark.parametrize(("size", "is_rejected"), [(LIMIT, False), (LIMIT + 1, True), (2_000_000, True)])
+@pytest.mark.parametrize(
+    ("size", "is_rejected"), [(LIMIT, False), (LIMIT + 1, True), (2_000_000, True)]
+)
 def test_text_file_longer_than_the_limit_is_rejected(tmp_path, name, size, is_rejected):
     file = found(tmp_path, name, b"x" * size, html=name.endswith("html"))
     texts, rejected, _ = read(file, max_document=LIMIT, html=name.endswith("html"))
@@ -121,37 +125,53 @@ def test_row_as_long_as_the_limit_is_a_document(tmp_path, monkeypatch, ending, b
 
 
 @pytest.mark.parametrize("part_bytes", [7, 50, 1000])
-def test_oversized_lines_are_counted_once_for_any_split_of_the_file(tmp_path, monkeypatch, part_bytes):
+def test_oversized_lines_are_counted_once_for_any_split_of_the_file(
+    tmp_path, monkeypatch, part_bytes
+):
     monkeypatch.setattr(records, "PART_BYTES", part_bytes)
     monkeypatch.setattr(lines, "SKIPPED_AT_ONCE", 5)
     monkeypatch.setattr(oversize, "SKIPPED_AT_ONCE", 5)
-    file = found(tmp_path, "a.txt", b"one\n" + b"x" * 200 + b"\ntwo\n" + b"y" * 120 + b"\n", lines=True)
+    file = found(
+        tmp_path, "a.txt", b"one\n" + b"x" * 200 + b"\ntwo\n" + b"y" * 120 + b"\n", lines=True
+    )
     texts, rejected, num_rows = read(file, lines=True, max_document=10)
     assert (texts, num_rows) == ({0: "one", 2: "two"}, 4)
     assert [reason.split()[0] for reason in rejected.values()] == ["200", "120"]
 
 
-@pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS, ids=[form[0] for form in FORMATS])
+@pytest.mark.parametrize(
+    ("name", "content", "settings", "around"), FORMATS, ids=[form[0] for form in FORMATS]
+)
 def test_kept_rows_after_oversized_ones_are_written(tmp_path, name, content, settings, around):
     del around
     file = found(tmp_path, name, content([LONG, "one", "two", LONG]), **settings)
     config = Config(max_document=LIMIT, **settings)
     is_kept = np.array([False, False, True, False])
-    none = Verdicts(is_kept=is_kept, removed=np.array([1]), kept_ids=pa.array(["x"]), similarities=np.array([1.0]))
+    none = Verdicts(
+        is_kept=is_kept,
+        removed=np.array([1]),
+        kept_ids=pa.array(["x"]),
+        similarities=np.array([1.0]),
+    )
     (tmp_path / "out").mkdir()
     formats.load(file.format).write(file, str(tmp_path / "out" / name), none, config)
     written = find_files([str(tmp_path / "out" / name)], config)[0]
     assert read(written, **settings)[0] == {0: "two"}
 
 
-CSV = st.lists(st.sampled_from([b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"a", b"bcd", b"e" * 20]), max_size=40)
+CSV = st.lists(
+    st.sampled_from([b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"a", b"bcd", b"e" * 20]),
+    max_size=40,
+)
 
 
 @given(CSV, st.integers(1, 30), st.integers(1, 9))
 @example([b'"', b"a", b"\n", b'"', b'"', b"\n", b"a", b'"', b"\n", b"bcd"], 3, 1)
 def test_records_after_an_oversized_one_are_read(pieces, limit, skipped):
     content = b"".join(pieces)
-    file = InputFile(path="a.csv", name="a.csv", format="csv", compression=None, size=len(content), modified="")
+    file = InputFile(
+        path="a.csv", name="a.csv", format="csv", compression=None, size=len(content), modified=""
+    )
     patch = pytest.MonkeyPatch()
     patch.setattr(csv, "SKIPPED_AT_ONCE", skipped)
     with patch.context():
@@ -159,12 +179,16 @@ def test_records_after_an_oversized_one_are_read(pieces, limit, skipped):
         few = list(csv._rows(io.BytesIO(content), file, Config(max_document=limit)))
     patch.undo()
     sizes = [len(raw) - raw.endswith(b"\n") for raw in every]
-    assert [row.raw for row in few] == [raw if size <= limit else b"" for raw, size in zip(every, sizes, strict=True)]
+    assert [row.raw for row in few] == [
+        raw if size <= limit else b"" for raw, size in zip(every, sizes, strict=True)
+    ]
     reported = [row.reason.split()[0] for row in few if row.reason and "max_document" in row.reason]
     assert reported == [str(size) for size in sizes if size > limit]
 
 
-@pytest.mark.parametrize(("name", "content", "settings", "around"), FORMATS[:7], ids=[form[0] for form in FORMATS[:7]])
+@pytest.mark.parametrize(
+    ("name", "content", "settings", "around"), FORMATS[:7], ids=[form[0] for form in FORMATS[:7]]
+)
 def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memory_needed(
     tmp_path, monkeypatch, name, content, settings, around
 ):
@@ -174,7 +198,9 @@ def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memor
     monkeypatch.setattr(csv, "most_held", lambda _: 100)
     monkeypatch.setattr(records, "BATCH_BYTES", 100)
     file = found(tmp_path, name, content(["one", LONG]), **settings)
-    with pytest.raises(DataError, match=r"holds a document of 5,0\d\d bytes, which needs 250 MB[^-]*--memory 251MB"):
+    with pytest.raises(
+        DataError, match=r"holds a document of 5,0\d\d bytes, which needs 250 MB[^-]*--memory 251MB"
+    ):
         read(file, **settings)
     # One that is longer than max_document is still rejected.
     assert list(read(file, max_document=LIMIT, **settings)[1]) == [1]

@@ -16,13 +16,22 @@ from neardup.io.columns.scores import SCORES, sortable_column, sortable_values
 def keys(scores):
     """The sort keys of a run: number, then the remainder beyond a double, then text; None without a score."""
     assert scores.type == SCORES
-    return [None if row is None else (row["number"], row["rest"], row["text"]) for row in scores.to_pylist()]
+    return [
+        None if row is None else (row["number"], row["rest"], row["text"])
+        for row in scores.to_pylist()
+    ]
 
 
 def order(scores):
     """Row positions in ascending order of score, ties by row, rows without a score last."""
-    table = pa.table([*scores.flatten(), pa.array(range(len(scores)))], names=["number", "rest", "text", "row"])
-    return table.sort_by([(name, "ascending") for name in table.column_names]).column("row").to_pylist()
+    table = pa.table(
+        [*scores.flatten(), pa.array(range(len(scores)))], names=["number", "rest", "text", "row"]
+    )
+    return (
+        table.sort_by([(name, "ascending") for name in table.column_names])
+        .column("row")
+        .to_pylist()
+    )
 
 
 def ranks(values):
@@ -50,7 +59,11 @@ def test_any_column_of_whole_numbers_keeps_their_order_beyond_doubles(kind):
 
 def test_the_ends_of_64_bits_are_in_order():
     values = [-(2**63), -(2**63) + 1, -(2**62), 0, 2**62, 2**63 - 1]
-    assert order(sortable_values(values)) == order(column(values, pa.int64())) == list(range(len(values)))
+    assert (
+        order(sortable_values(values))
+        == order(column(values, pa.int64()))
+        == list(range(len(values)))
+    )
 
 
 def test_numbers_of_more_than_64_bits_are_beyond_all_others():
@@ -60,7 +73,9 @@ def test_numbers_of_more_than_64_bits_are_beyond_all_others():
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str
+    "kind",
+    [pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()],
+    ids=str,
 )
 def test_every_width_of_integer_is_the_same_number(kind):
     assert keys(column([0, 5, None, 100], kind)) == keys(sortable_values([0, 5, None, 100]))
@@ -99,7 +114,9 @@ def test_booleans_are_zero_and_one():
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.decimal32(5, 1), pa.decimal64(9, 2), pa.decimal128(12, 3), pa.decimal256(50, 4)], ids=str
+    "kind",
+    [pa.decimal32(5, 1), pa.decimal64(9, 2), pa.decimal128(12, 3), pa.decimal256(50, 4)],
+    ids=str,
 )
 def test_decimals_are_numbers(kind):
     values = [Decimal("2.5"), None, Decimal("-1"), Decimal("2")]
@@ -116,7 +133,13 @@ def test_texts_are_compared_as_texts():
 
 
 @pytest.mark.parametrize(
-    "values", [["b", None, "a", "b"], [2, None, 2**53 + 1, 2], [1.5, None, 2.0, 1.5], [dt.date(2020, 1, 2), None]]
+    "values",
+    [
+        ["b", None, "a", "b"],
+        [2, None, 2**53 + 1, 2],
+        [1.5, None, 2.0, 1.5],
+        [dt.date(2020, 1, 2), None],
+    ],
 )
 def test_a_dictionary_is_its_values(values):
     plain = pa.array(values)
@@ -124,21 +147,34 @@ def test_a_dictionary_is_its_values(values):
 
 
 def test_a_dictionary_of_string_views_is_its_values():
-    encoded = pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.int8()), pa.array(["a", "b"], pa.string_view()))
+    encoded = pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0], pa.int8()), pa.array(["a", "b"], pa.string_view())
+    )
     assert keys(sortable_column(encoded)) == keys(sortable_values(["b", None, "a"]))
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
 def test_a_timestamp_is_the_same_score_in_every_unit(zone):
-    moments = [dt.datetime(2024, 2, 29, 12, 0, 1), None, dt.datetime(1969, 7, 20), dt.datetime(1970, 1, 1)]
+    moments = [
+        dt.datetime(2024, 2, 29, 12, 0, 1),
+        None,
+        dt.datetime(1969, 7, 20),
+        dt.datetime(1970, 1, 1),
+    ]
     of_unit = [keys(column(moments, pa.timestamp(unit, zone))) for unit in ("s", "ms", "us", "ns")]
     assert all(found == of_unit[0] for found in of_unit)
-    assert ranks(column([moment for moment in moments if moment], pa.timestamp("ms", zone))) == [2, 0, 1]
+    assert ranks(column([moment for moment in moments if moment], pa.timestamp("ms", zone))) == [
+        2,
+        0,
+        1,
+    ]
 
 
 def test_a_timestamp_is_the_same_score_in_every_time_zone():
     moment = pa.array([1_700_000_000], pa.timestamp("s", "UTC"))
-    assert keys(sortable_column(moment.cast(pa.timestamp("s", "America/Lima")))) == keys(sortable_column(moment))
+    assert keys(sortable_column(moment.cast(pa.timestamp("s", "America/Lima")))) == keys(
+        sortable_column(moment)
+    )
 
 
 def test_nanoseconds_are_distinguished():
@@ -155,7 +191,10 @@ def test_a_date_is_the_midnight_it_begins_with():
 
 def test_durations_and_times_of_day_are_on_one_scale():
     spans = [dt.timedelta(days=1, seconds=3), None, dt.timedelta(seconds=-1)]
-    assert len({tuple(keys(column(spans, pa.duration(unit)))) for unit in ("s", "ms", "us", "ns")}) == 1
+    assert (
+        len({tuple(keys(column(spans, pa.duration(unit)))) for unit in ("s", "ms", "us", "ns")})
+        == 1
+    )
     times = [dt.time(23, 59, 1), None, dt.time(0, 0)]
     kinds = (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"))
     assert len({tuple(keys(column(times, kind))) for kind in kinds}) == 1
@@ -197,7 +236,12 @@ def test_a_value_that_is_neither_number_nor_text_has_no_score():
 
 
 def test_a_sliced_column_gives_the_scores_of_its_own_rows():
-    for values in ([1, 2, None, 4], [1.5, float("nan"), 2.0, None], ["a", None, "c", "d"], [True, False, None, True]):
+    for values in (
+        [1, 2, None, 4],
+        [1.5, float("nan"), 2.0, None],
+        ["a", None, "c", "d"],
+        [True, False, None, True],
+    ):
         whole = pa.array(values)
         assert keys(sortable_column(whole.slice(1, 2))) == keys(sortable_column(whole))[1:3]
 
@@ -205,7 +249,10 @@ def test_a_sliced_column_gives_the_scores_of_its_own_rows():
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_do_not_depend_on_the_batches_they_come_in(seed):
     rng = random.Random(seed)
-    values = [rng.choice([None, rng.randint(-5, 5), float(rng.randint(-5, 5)), rng.random(), 2**60]) for _ in range(50)]
+    values = [
+        rng.choice([None, rng.randint(-5, 5), float(rng.randint(-5, 5)), rng.random(), 2**60])
+        for _ in range(50)
+    ]
     apart = [key for value in values for key in keys(sortable_values([value]))]
     assert keys(sortable_values(values)) == apart
 
@@ -214,6 +261,9 @@ def test_scores_do_not_depend_on_the_batches_they_come_in(seed):
 def test_the_order_is_that_of_python_numbers(seed):
     rng = random.Random(seed)
     values = [
-        rng.choice([rng.randint(-(2**62), 2**62), rng.randint(-3, 3), rng.choice([-1.5, 0.5, 2.0])]) for _ in range(100)
+        rng.choice([rng.randint(-(2**62), 2**62), rng.randint(-3, 3), rng.choice([-1.5, 0.5, 2.0])])
+        for _ in range(100)
     ]
-    assert order(sortable_values(values)) == sorted(range(100), key=lambda place: (values[place], place))
+    assert order(sortable_values(values)) == sorted(
+        range(100), key=lambda place: (values[place], place)
+    )

@@ -192,7 +192,10 @@ def test_every_extension_has_a_module():
     assert set(formats.ENDINGS.values()) <= set(formats.MODULES)
     for name in ("jsonl", "csv", "text", "lines"):
         module = formats.load(name)
-        assert all(callable(getattr(module, function)) for function in ("split", "column_names", "read", "write"))
+        assert all(
+            callable(getattr(module, function))
+            for function in ("split", "column_names", "read", "write")
+        )
 
 
 def test_remote_files_folders_and_globs_are_found():
@@ -222,16 +225,24 @@ def test_local_and_remote_files_of_one_name_get_different_names(tmp_path):
 
 def test_columns_are_the_named_ones_or_the_default_ones(tmp_path):
     file = one(tmp_path / "a.jsonl")
-    assert choose_columns(file, ["url", "body", "content"], Config()) == Columns(text=("content",), id="url")
-    config = Config(text_column=["title", "body"], id_column="key", keep="max:likes", group_column="lang")
+    assert choose_columns(file, ["url", "body", "content"], Config()) == Columns(
+        text=("content",), id="url"
+    )
+    config = Config(
+        text_column=["title", "body"], id_column="key", keep="max:likes", group_column="lang"
+    )
     assert choose_columns(file, ["title", "id"], config) == Columns(
         text=("title", "body"), id="key", score="likes", group="lang"
     )
-    assert choose_columns(file, ["bag", "id"], Config(items_column="bag")) == Columns(text=(), items="bag", id="id")
+    assert choose_columns(file, ["bag", "id"], Config(items_column="bag")) == Columns(
+        text=(), items="bag", id="id"
+    )
 
 
 def test_a_missing_default_text_column_is_an_error_that_lists_the_columns(tmp_path):
-    with pytest.raises(DataError, match=r"a\.jsonl has no column named text(.|\n)*--text-column 'x'(.|\n)*x, y"):
+    with pytest.raises(
+        DataError, match=r"a\.jsonl has no column named text(.|\n)*--text-column 'x'(.|\n)*x, y"
+    ):
         choose_columns(one(tmp_path / "a.jsonl"), ["x", "y"], Config())
 
 
@@ -269,7 +280,10 @@ def test_hard_links_are_one_file_if_named_and_two_documents_in_a_folder(tmp_path
     (tmp_path / "in" / "a.txt").write_text("one page")
     (tmp_path / "in" / "b.txt").hardlink_to(tmp_path / "in" / "a.txt")
     (tmp_path / "c.txt").hardlink_to(tmp_path / "in" / "a.txt")
-    assert [file.name for file in find_files([str(tmp_path / "in")], Config())] == ["a.txt", "b.txt"]
+    assert [file.name for file in find_files([str(tmp_path / "in")], Config())] == [
+        "a.txt",
+        "b.txt",
+    ]
     assert len(find_files([str(tmp_path / "in" / "*.txt")], Config())) == 2
     for inputs in (["in/a.txt", "in/b.txt"], ["c.txt", "in"], ["in", "c.txt"]):
         with pytest.raises(DataError, match=r"txt is named twice, also as .*txt"):

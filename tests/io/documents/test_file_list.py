@@ -24,7 +24,9 @@ FILE = InputFile(
 
 
 def numbered(number):
-    return msgspec.structs.replace(FILE, path=f"/corpus/é{number}.txt", size=2**40 + number, encoding="latin-1")
+    return msgspec.structs.replace(
+        FILE, path=f"/corpus/é{number}.txt", size=2**40 + number, encoding="latin-1"
+    )
 
 
 def test_packed_files_round_trip():

@@ -38,7 +38,10 @@ ROWS = [
 
 
 def write_jsonl(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" if isinstance(row, dict) else row + "\n" for row in rows), "utf-8")
+    path.write_text(
+        "".join(json.dumps(row) + "\n" if isinstance(row, dict) else row + "\n" for row in rows),
+        "utf-8",
+    )
 
 
 def write_parquet(path, rows):
@@ -52,7 +55,10 @@ def write_arrow(path, rows):
 
 
 def write_csv(path, rows):
-    lines = [",".join(rows[0]), *(",".join("" if v is None else str(v) for v in row.values()) for row in rows)]
+    lines = [
+        ",".join(rows[0]),
+        *(",".join("" if v is None else str(v) for v in row.values()) for row in rows),
+    ]
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -78,7 +84,12 @@ def ignore(steps):
 
 def documents_of(tmp_path, paths, ahead=(), **settings):
     config = Config(**settings)
-    files = [file for group in (ahead, paths) if group for file in find_files(list(map(str, group)), config)]
+    files = [
+        file
+        for group in (ahead, paths)
+        if group
+        for file in find_files(list(map(str, group)), config)
+    ]
     workspace = Workspace(tmp_path / "work")
     workspace.folder.mkdir(exist_ok=True)
     num_ahead = len(find_files(list(map(str, ahead)), config)) if ahead else 0
@@ -87,9 +98,15 @@ def documents_of(tmp_path, paths, ahead=(), **settings):
 
 def read_all(documents):
     """Read every part, last part first, and finish reading; return the documents in row order."""
-    batches_of = {part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))}
+    batches_of = {
+        part: list(documents.read(part, ignore)) for part in reversed(range(documents.num_parts))
+    }
     documents.finish_reading(LocalEngine(1).sort)
-    placed = [documents.renumber(part, batch) for part, batches in sorted(batches_of.items()) for batch in batches]
+    placed = [
+        documents.renumber(part, batch)
+        for part, batches in sorted(batches_of.items())
+        for batch in batches
+    ]
     return pa.Table.from_batches(placed, schema.DOCUMENTS)
 
 
@@ -103,12 +120,18 @@ def names_of(documents):
 
 
 def ids(documents):
-    return [name for batch in names_of(documents).of_input() for name in batch.column("doc_id").to_pylist()]
+    return [
+        name
+        for batch in names_of(documents).of_input()
+        for name in batch.column("doc_id").to_pylist()
+    ]
 
 
 def keep_order(table):
     """The rows in keep order."""
-    return table.sort_by([("priority", "ascending"), ("row", "ascending")]).column("row").to_pylist()
+    return (
+        table.sort_by([("priority", "ascending"), ("row", "ascending")]).column("row").to_pylist()
+    )
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -137,7 +160,9 @@ def test_a_document_without_an_id_is_named_by_file_and_row(tmp_path, kind):
     expected = ["a", f"two.{kind}:2", "c", "a", "e", "a", f"one.{kind}:2", "c", "a", "e"]
     assert ids(documents) == expected
     for rows in ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 6], [9], []):
-        assert names_of(documents).ids_of(np.array(rows, np.int64)).to_pylist() == [expected[row] for row in rows]
+        assert names_of(documents).ids_of(np.array(rows, np.int64)).to_pylist() == [
+            expected[row] for row in rows
+        ]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -154,7 +179,9 @@ def test_rows_are_located_by_file_and_number(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", ROWS[:2])
     write_jsonl(tmp_path / "empty.jsonl", [])
     write_jsonl(tmp_path / "b.jsonl", ["", *ROWS[:1]])
-    documents, table = settled(tmp_path, [tmp_path / name for name in ("a.jsonl", "empty.jsonl", "b.jsonl")])
+    documents, table = settled(
+        tmp_path, [tmp_path / name for name in ("a.jsonl", "empty.jsonl", "b.jsonl")]
+    )
     assert table.column("row").to_pylist() == [0, 1, 3]
     files, numbers = documents.layout.locate(np.array([0, 1, 3]))
     assert files.to_pylist() == ["a.jsonl", "a.jsonl", "b.jsonl"]
@@ -173,7 +200,11 @@ def test_rejected_rows_are_counted_and_named_over_parts(tmp_path):
     write_jsonl(tmp_path / "b.jsonl", rows)
     documents, table = settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
     rejected = [row for batch in documents.notes.rejected() for row in batch.to_pylist()]
-    assert [(row["file"], row["row"]) for row in rejected] == [("b.jsonl", 2), ("b.jsonl", 5), ("b.jsonl", 7)]
+    assert [(row["file"], row["row"]) for row in rejected] == [
+        ("b.jsonl", 2),
+        ("b.jsonl", 5),
+        ("b.jsonl", 7),
+    ]
     assert all(row["reason"] for row in rejected)
     assert documents.notes.count("rejected") == 3
     assert documents.notes.count("documents") == table.num_rows == 8
@@ -228,7 +259,9 @@ def test_a_column_that_no_row_has_is_an_error(tmp_path, settings, named):
 def test_a_column_that_one_row_has_is_found(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", ROWS)
     write_jsonl(tmp_path / "b.jsonl", [ROWS[0] | {"stars": None}])
-    documents, table = settled(tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], keep="max:stars")
+    documents, table = settled(
+        tmp_path, [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], keep="max:stars"
+    )
     assert table.num_rows == 6
     assert keep_order(table) == list(range(6))
     assert documents.layout.columns_taken()["keep"] == "stars"
@@ -273,7 +306,9 @@ def test_groups_with_equal_values_are_equal_in_every_format(tmp_path):
     rows = [{"text": str(number), "site": site} for number, site in enumerate(["x", "y", "x", "7"])]
     for kind, write in WRITERS.items():
         write(tmp_path / f"a.{kind}", rows)
-    write_jsonl(tmp_path / "n.jsonl", [{"text": "0", "site": 7}, {"text": "1", "site": None}, {"text": "2"}])
+    write_jsonl(
+        tmp_path / "n.jsonl", [{"text": "0", "site": 7}, {"text": "1", "site": None}, {"text": "2"}]
+    )
     paths = [*(tmp_path / f"a.{kind}" for kind in WRITERS), tmp_path / "n.jsonl"]
     groups = settled(tmp_path, paths, group_column="site")[1].column("group").to_pylist()
     for first in range(0, 16, 4):
@@ -287,16 +322,25 @@ def test_groups_with_equal_values_are_equal_in_every_format(tmp_path):
 def test_reference_documents_come_first_and_are_not_input(tmp_path):
     write_jsonl(tmp_path / "old.jsonl", [ROWS[0], "{broken"])
     write_jsonl(tmp_path / "new.jsonl", [ROWS[2], "{broken", ROWS[1]])
-    documents, table = settled(tmp_path, [tmp_path / "new.jsonl"], [tmp_path / "old.jsonl"], keep="max:score")
+    documents, table = settled(
+        tmp_path, [tmp_path / "new.jsonl"], [tmp_path / "old.jsonl"], keep="max:score"
+    )
     assert documents.num_ahead == 2
     assert table.column("priority").to_pylist()[0] == schema.AHEAD
     assert schema.AHEAD not in table.column("priority").to_pylist()[1:]
     assert ids(documents) == ["c", "new.jsonl:3"]
-    assert [(row["file"], row["row"]) for batch in documents.notes.rejected() for row in batch.to_pylist()] == [
-        ("new.jsonl", 2)
-    ]
-    assert [row["file"] for batch in documents.notes.rejected(ahead=True) for row in batch.to_pylist()] == ["old.jsonl"]
-    assert (documents.notes.count("documents"), documents.notes.count("documents", ahead=True)) == (2, 1)
+    assert [
+        (row["file"], row["row"])
+        for batch in documents.notes.rejected()
+        for row in batch.to_pylist()
+    ] == [("new.jsonl", 2)]
+    assert [
+        row["file"] for batch in documents.notes.rejected(ahead=True) for row in batch.to_pylist()
+    ] == ["old.jsonl"]
+    assert (documents.notes.count("documents"), documents.notes.count("documents", ahead=True)) == (
+        2,
+        1,
+    )
     assert [entry["ahead"] for entry in documents.layout.summary()] == [True, False]
 
 
@@ -358,7 +402,9 @@ def test_exactly_the_rows_that_are_not_removed_are_written(tmp_path, kind):
     documents, _ = settled(tmp_path, [tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"])
     selection = pa.table([[2, 5, 8], [0, 0, 3], [1.0, 0.9, 0.8]], schema=schema.SELECTION)
     kept_rows = KeptRows(documents.layout, documents.notes, selection, RowCache())
-    kept_rows.write_file(1, str(tmp_path / f"kept.{kind}"), pa.array(["a", "a", "a"]), ClusterSizes(selection))
+    kept_rows.write_file(
+        1, str(tmp_path / f"kept.{kind}"), pa.array(["a", "a", "a"]), ClusterSizes(selection)
+    )
     _, kept = settled(tmp_path / "work", [tmp_path / f"kept.{kind}"])
     assert kept.column("text").to_pylist() == [ROWS[1]["text"], ROWS[2]["text"], ROWS[4]["text"]]
 
@@ -366,7 +412,9 @@ def test_exactly_the_rows_that_are_not_removed_are_written(tmp_path, kind):
 def test_strict_names_the_text_file_among_many(tmp_path):
     for number in range(5):
         (tmp_path / f"{number}.txt").write_bytes(b"\xff" if number == 3 else b"some words")
-    documents = documents_of(tmp_path, [tmp_path / f"{number}.txt" for number in range(5)], strict=True)
+    documents = documents_of(
+        tmp_path, [tmp_path / f"{number}.txt" for number in range(5)], strict=True
+    )
 
     with pytest.raises(DataError, match=r"3\.txt, row 1 cannot be used: not valid UTF-8"):
         list(documents.read(0, lambda _: None))
@@ -443,9 +491,22 @@ def test_a_fixed_priority_replaces_the_keep_order_of_its_document_alone(tmp_path
         write_jsonl(tmp_path / f"{name}.jsonl", ROWS)
     config = Config(keep="last")
     files = find_files([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], config)
-    fixed = FixedPriorities(files=np.array([1, 0]), rows=np.array([2, 5]), priorities=np.array([77, 77]))
+    fixed = FixedPriorities(
+        files=np.array([1, 0]), rows=np.array([2, 5]), priorities=np.array([77, 77])
+    )
     workspace = Workspace(tmp_path / "work")
     workspace.folder.mkdir()
     documents = FileReader(FileLayout(files, 0, config), workspace, fixed=fixed)
-    assert read_all(documents).column("priority").to_pylist() == [0, -1, -2, -3, 77, -5, 77, -7, -8, -9]
+    assert read_all(documents).column("priority").to_pylist() == [
+        0,
+        -1,
+        -2,
+        -3,
+        77,
+        -5,
+        77,
+        -7,
+        -8,
+        -9,
+    ]
     assert fixed.rows_with(77, documents.layout).tolist() == [4, 6]

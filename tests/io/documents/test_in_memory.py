@@ -23,7 +23,13 @@ from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.io.documents import in_memory as memory
 
 FOX = "the quick brown fox jumps over the lazy dog"
-TEXTS = [FOX, "an entirely different sentence about the sea", FOX.upper(), "東京の灯台は、小さな本を読む人々です", ""]
+TEXTS = [
+    FOX,
+    "an entirely different sentence about the sea",
+    FOX.upper(),
+    "東京の灯台は、小さな本を読む人々です",
+    "",
+]
 NOT_UTF8 = [b"good text", b"bad \xff\xfe text", b"\xc3\xa9 also good"]
 
 
@@ -90,7 +96,9 @@ COLUMNS = {
 TABLES = {
     "Arrow table": lambda texts: pa.table({"text": texts}),
     "Arrow table of views": lambda texts: pa.table({"text": pa.array(texts, pa.string_view())}),
-    "Arrow table of a dictionary": lambda texts: pa.table({"text": pa.array(texts).dictionary_encode()}),
+    "Arrow table of a dictionary": lambda texts: pa.table(
+        {"text": pa.array(texts).dictionary_encode()}
+    ),
     "Arrow table slice": lambda texts: pa.table({"text": ["before", *texts]}).slice(1),
     "Arrow chunked table": lambda texts: pa.table({"text": chunked(texts)}),
     "Arrow batch": lambda texts: pa.record_batch({"text": texts}),
@@ -98,13 +106,21 @@ TABLES = {
     "Arrow stream": lambda texts: ArrowStream(pa.table({"text": texts})),
     "pandas frame": lambda texts: pd.DataFrame({"text": texts}),
     "pandas frame of objects": lambda texts: pd.DataFrame({"text": pd.Series(texts, dtype=object)}),
-    "pandas frame with an index": lambda texts: pd.DataFrame({"text": texts}, index=range(7, 7 + len(texts))),
+    "pandas frame with an index": lambda texts: pd.DataFrame(
+        {"text": texts}, index=range(7, 7 + len(texts))
+    ),
     "pandas frame slice": lambda texts: pd.DataFrame({"text": ["before", *texts]})[1:],
     "polars frame": lambda texts: pl.DataFrame({"text": texts}),
-    "polars frame of a Categorical": lambda texts: pl.DataFrame({"text": texts}, schema={"text": pl.Categorical}),
+    "polars frame of a Categorical": lambda texts: pl.DataFrame(
+        {"text": texts}, schema={"text": pl.Categorical}
+    ),
     "dataset": dataset,
-    "dataset after select": lambda texts: dataset([*reversed(texts), "x"]).select(range(len(texts) - 1, -1, -1)),
-    "dataset after filter": lambda texts: dataset(["drop me", *texts]).filter(lambda row: row["text"] != "drop me"),
+    "dataset after select": lambda texts: dataset([*reversed(texts), "x"]).select(
+        range(len(texts) - 1, -1, -1)
+    ),
+    "dataset after filter": lambda texts: dataset(["drop me", *texts]).filter(
+        lambda row: row["text"] != "drop me"
+    ),
 }
 
 
@@ -139,17 +155,30 @@ def test_every_kind_of_source_gives_the_same_result(kind):
 
 @pytest.mark.parametrize("kind", [*COLUMNS, *TABLES])
 def test_every_kind_of_source_may_be_empty(kind):
-    empty = (COLUMNS | TABLES)[kind](TEXTS[:0]) if "Arrow chunk" not in kind else pa.chunked_array([], pa.string())
+    empty = (
+        (COLUMNS | TABLES)[kind](TEXTS[:0])
+        if "Arrow chunk" not in kind
+        else pa.chunked_array([], pa.string())
+    )
     report = neardup.find_pairs(empty, keep="longest")
-    assert (report.documents, report.kept.num_rows, report.removed.num_rows, report.pairs.num_rows) == (0, 0, 0, 0)
+    assert (
+        report.documents,
+        report.kept.num_rows,
+        report.removed.num_rows,
+        report.pairs.num_rows,
+    ) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
     "source",
     [
         pa.table({"text": pa.array([FOX, None], pa.string()), "note": [[1], None]}),
-        pa.table({"text": pa.array([FOX, "x"], pa.large_string()), "when": [dt.date(2024, 1, 2), None]}),
-        pa.table({"text": pa.array([FOX, FOX]).dictionary_encode(), "id": pa.array([4, 2], pa.int8())}),
+        pa.table(
+            {"text": pa.array([FOX, "x"], pa.large_string()), "when": [dt.date(2024, 1, 2), None]}
+        ),
+        pa.table(
+            {"text": pa.array([FOX, FOX]).dictionary_encode(), "id": pa.array([4, 2], pa.int8())}
+        ),
     ],
 )
 def test_kept_rows_are_unchanged(source):
@@ -165,7 +194,9 @@ def test_kept_rows_are_unchanged(source):
 def test_keys_of_a_dict_are_the_ids(ids):
     for mapping in (dict, collections.OrderedDict, types.MappingProxyType):
         report = neardup.deduplicate(mapping(dict(zip(ids, TEXTS, strict=True))))
-        assert report.removed.to_pylist() == [{"doc_id": ids[2], "kept_id": ids[0], "similarity": 1.0}]
+        assert report.removed.to_pylist() == [
+            {"doc_id": ids[2], "kept_id": ids[0], "similarity": 1.0}
+        ]
         assert report.kept.column("doc_id").to_pylist() == [ids[0], ids[1], ids[3], ids[4]]
 
 
@@ -205,10 +236,21 @@ def test_default_names_of_the_text_column_are_found(name):
 
 
 def test_the_first_of_the_default_columns_is_used():
-    table = pa.table({"body": ["x", "y"], "url": ["u", "v"], "content": ["v", "w"], "text": [FOX, FOX], "id": [1, 2]})
+    table = pa.table(
+        {
+            "body": ["x", "y"],
+            "url": ["u", "v"],
+            "content": ["v", "w"],
+            "text": [FOX, FOX],
+            "id": [1, 2],
+        }
+    )
     report = neardup.deduplicate(table)
     assert report.columns == {"text": "text", "id": "id"}
-    assert neardup.deduplicate(table.drop(["text", "id"])).columns == {"text": "content", "id": "url"}
+    assert neardup.deduplicate(table.drop(["text", "id"])).columns == {
+        "text": "content",
+        "id": "url",
+    }
 
 
 def test_named_columns_take_precedence_over_default_ones():
@@ -228,25 +270,36 @@ def test_given_ids_take_precedence_over_the_default_column():
 def test_a_missing_column_is_an_error_that_lists_the_columns(setting):
     table = pa.table({"text": [FOX], "score": [1]})
     value = "max:points" if setting == "keep" else "points"
-    with pytest.raises(ConfigError, match=rf"`{setting}` names 'points'[\s\S]*hint: the columns are text, score"):
+    with pytest.raises(
+        ConfigError, match=rf"`{setting}` names 'points'[\s\S]*hint: the columns are text, score"
+    ):
         neardup.deduplicate(table, **{setting: value})
 
 
 @pytest.mark.parametrize("setting", ["text_column", "id_column", "keep"])
 def test_naming_a_column_of_a_list_is_an_error(setting):
     value = "max:points" if setting == "keep" else "points"
-    with pytest.raises(ConfigError, match=f"`{setting}` names the column 'points', but the source has no columns"):
+    with pytest.raises(
+        ConfigError, match=f"`{setting}` names the column 'points', but the source has no columns"
+    ):
         neardup.deduplicate(TEXTS, **{setting: value})
 
 
 def test_a_table_without_a_text_column_is_an_error_that_lists_its_columns():
-    with pytest.raises(DataError, match=r"no column named text, content, body[\s\S]*text_column='page'[\s\S]*page, id"):
+    with pytest.raises(
+        DataError,
+        match=r"no column named text, content, body[\s\S]*text_column='page'[\s\S]*page, id",
+    ):
         neardup.deduplicate(pa.table({"page": TEXTS, "id": range(5)}))
 
 
-@pytest.mark.parametrize("source", [pa.table({}), pd.DataFrame(), pl.DataFrame()], ids=lambda source: str(type(source)))
+@pytest.mark.parametrize(
+    "source", [pa.table({}), pd.DataFrame(), pl.DataFrame()], ids=lambda source: str(type(source))
+)
 def test_a_table_without_columns_is_an_error(source):
-    with pytest.raises(DataError, match=r"no column named text, content, body[\s\S]*the columns are none"):
+    with pytest.raises(
+        DataError, match=r"no column named text, content, body[\s\S]*the columns are none"
+    ):
         neardup.deduplicate(source)
 
 
@@ -254,7 +307,9 @@ def test_a_table_without_columns_is_an_error(source):
 def test_two_columns_of_the_same_name_are_an_error(name):
     table = pa.table([["a"], ["b"], ["c"]], names=["text", name, "id"])
     for source in (table, pd.DataFrame([["a", "b", "c"]], columns=["text", name, "id"])):
-        with pytest.raises(DataError, match=rf"2 columns named '{name}'|Duplicate column names found: .*{name}"):
+        with pytest.raises(
+            DataError, match=rf"2 columns named '{name}'|Duplicate column names found: .*{name}"
+        ):
             neardup.deduplicate(source)
 
 
@@ -278,11 +333,16 @@ def test_bad_rows_are_rejected_with_row_and_reason():
     rows = [value for bad, _ in BAD_ROWS for value in (FOX, bad)]
     report = neardup.deduplicate(rows)
     assert report.rejected.to_pylist() == [
-        {"file": None, "row": 2 * at + 1, "reason": reason} for at, (_, reason) in enumerate(BAD_ROWS)
+        {"file": None, "row": 2 * at + 1, "reason": reason}
+        for at, (_, reason) in enumerate(BAD_ROWS)
     ]
     assert report.removed.column("doc_id").to_pylist() == [2, 4, 6, 8, 10, 12]
     assert report.kept.to_pylist() == [{"doc_id": 0, "text": FOX}]
-    assert report.documents == 14 == report.kept.num_rows + report.removed.num_rows + report.rejected.num_rows
+    assert (
+        report.documents
+        == 14
+        == report.kept.num_rows + report.removed.num_rows + report.rejected.num_rows
+    )
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD_ROWS, ids=lambda value: type(value).__name__)
@@ -347,7 +407,9 @@ def test_a_missing_text_is_null_in_every_source(source):
     ids=lambda source: type(source).__name__,
 )
 def test_all_rows_of_a_null_column_are_rejected(source):
-    with pytest.raises(DataError, match="all 2 rows were rejected; the first is row 0: text is null"):
+    with pytest.raises(
+        DataError, match="all 2 rows were rejected; the first is row 0: text is null"
+    ):
         neardup.find_pairs(source, keep="longest")
 
 
@@ -364,7 +426,11 @@ def test_bytes_that_are_not_utf8_are_rejected(kind):
     for source in sources:
         report = neardup.deduplicate(source)
         assert report.rejected.to_pylist() == [
-            {"file": None, "row": 1, "reason": "text is not valid UTF-8: invalid start byte at byte 4"}
+            {
+                "file": None,
+                "row": 1,
+                "reason": "text is not valid UTF-8: invalid start byte at byte 4",
+            }
         ]
         assert report.kept.column("text").to_pylist() == ["good text", "é also good"]
     assert neardup.deduplicate(broken[1:]).rejected.column("row").to_pylist() == [0]
@@ -386,7 +452,9 @@ def test_a_dictionary_with_broken_indices_is_an_error_not_a_crash():
 
 
 def test_bad_texts_of_a_pandas_frame_are_rejected():
-    frame = pd.DataFrame({"id": list("abcde"), "text": pd.Series([FOX, 7, "\ud800", None, FOX], dtype=object)})
+    frame = pd.DataFrame(
+        {"id": list("abcde"), "text": pd.Series([FOX, 7, "\ud800", None, FOX], dtype=object)}
+    )
     with pytest.warns(UserWarning, match="3 of 5 rows were rejected"):
         report = neardup.deduplicate(frame)
     assert report.rejected.column("reason").to_pylist() == [
@@ -400,14 +468,17 @@ def test_bad_texts_of_a_pandas_frame_are_rejected():
 
 def test_a_mixed_column_of_a_pandas_frame_is_an_error_that_names_it():
     frame = pd.DataFrame({"text": [FOX, FOX], "note": pd.Series([1, "one"], dtype=object)})
-    with pytest.raises(DataError, match=r"column note with type object[\s\S]*hint: give every column one type"):
+    with pytest.raises(
+        DataError, match=r"column note with type object[\s\S]*hint: give every column one type"
+    ):
         neardup.deduplicate(frame)
 
 
 def test_values_that_arrow_cannot_represent_are_an_error_before_the_work():
     views = pa.array([["a"], ["b"]], pa.list_(pa.string_view()))
     with pytest.raises(
-        DataError, match=r"column 'tags' has values that Arrow cannot represent: list<item: string_view>"
+        DataError,
+        match=r"column 'tags' has values that Arrow cannot represent: list<item: string_view>",
     ):
         memory.read(pa.table({"text": [FOX, FOX], "tags": views}), Config())
 
@@ -434,7 +505,10 @@ def test_a_column_of_another_type_is_an_error_that_names_the_type(values, kind):
         ([b"a", b"b", b"c"], r"got b'a' \(binary\)"),
         ([1, 2, 2**63], r"got 9223372036854775808 in row 2"),
         (["a", "\ud800", "c"], r"got '\\ud800' in row 1"),
-        (np.array([1, 2, 2**63], np.uint64), r"fit in a signed 64-bit integer.* 9223372036854775808"),
+        (
+            np.array([1, 2, 2**63], np.uint64),
+            r"fit in a signed 64-bit integer.* 9223372036854775808",
+        ),
         (arrow_text([b"a", b"\xff", b"c"], pa.string()), r"valid UTF-8"),
         (["a"], r"got 1 ids for 3 documents"),
         ([], r"got 0 ids for 3 documents"),
@@ -496,7 +570,13 @@ def test_best_score_is_kept(name):
 @pytest.mark.parametrize("keep", ["max:score", "min:score"])
 def test_rows_without_a_score_rank_last_and_ties_go_by_row(keep):
     table = pa.table({"text": [FOX] * 5, "score": pa.array([None, math.nan, 1.0, 1.0, math.nan])})
-    assert memory.read(table, Config(keep=keep)).documents.column("priority").to_pylist() == [2, 3, 0, 1, 4]
+    assert memory.read(table, Config(keep=keep)).documents.column("priority").to_pylist() == [
+        2,
+        3,
+        0,
+        1,
+        4,
+    ]
 
 
 def test_first_last_and_longest_rank_the_rows():
@@ -509,9 +589,9 @@ def test_first_last_and_longest_rank_the_rows():
 
 def test_longest_counts_the_visible_text_of_html():
     pages = [f"<p>{FOX}</p>" + "<br>" * 50, f"<p>{FOX}!</p>"]
-    assert memory.read(pages, Config(keep="longest", html=True)).documents.sort_by("priority").column(
-        "row"
-    ).to_pylist() == [1, 0]
+    assert memory.read(pages, Config(keep="longest", html=True)).documents.sort_by(
+        "priority"
+    ).column("row").to_pylist() == [1, 0]
 
 
 def test_a_score_that_cannot_be_sorted_is_an_error():
@@ -522,7 +602,11 @@ def test_a_score_that_cannot_be_sorted_is_an_error():
 
 def test_a_polars_frame_can_be_ordered_by_a_string_column():
     frame = pl.DataFrame(
-        {"text": [FOX, FOX, FOX], "date": ["2024-02", "2024-11", "2024-07"], "tags": [["a"], [], None]}
+        {
+            "text": [FOX, FOX, FOX],
+            "date": ["2024-02", "2024-11", "2024-07"],
+            "tags": [["a"], [], None],
+        }
     )
     assert neardup.deduplicate(frame, keep="max:date").kept.to_pylist() == [
         {"doc_id": 1, "text": FOX, "date": "2024-11", "tags": []}
@@ -566,8 +650,12 @@ def test_an_invalid_source_is_an_error_that_names_its_type(source, message):
 
 
 def test_ordered_categories_rank_by_their_order_and_half_floats_as_numbers():
-    grades = pd.Categorical(["good", "bad", "best"], categories=["bad", "good", "best"], ordered=True)
-    frame = pd.DataFrame({"text": ["same words here"] * 3, "grade": grades, "score": np.array([1, 3, 2], np.float16)})
+    grades = pd.Categorical(
+        ["good", "bad", "best"], categories=["bad", "good", "best"], ordered=True
+    )
+    frame = pd.DataFrame(
+        {"text": ["same words here"] * 3, "grade": grades, "score": np.array([1, 3, 2], np.float16)}
+    )
     assert neardup.deduplicate(frame, keep="max:grade").kept.column("grade").to_pylist() == ["best"]
     assert neardup.deduplicate(frame, keep="min:grade").kept.column("grade").to_pylist() == ["bad"]
     assert neardup.deduplicate(frame, keep="max:score").kept.column("score").to_pylist() == [3]

@@ -21,7 +21,9 @@ def test_ids_follow_the_removed_documents_and_are_loaded_in_bounded_batches(num_
 
     ids = KeptIds(KEPT_ROWS, ids_of, num_at_once)
 
-    found = [ids.slice(first, length).to_pylist() for first, length in ((0, 4), (4, 0), (4, 3), (1, 2))]
+    found = [
+        ids.slice(first, length).to_pylist() for first, length in ((0, 4), (4, 0), (4, 3), (1, 2))
+    ]
 
     names = [f"id{row}" for row in KEPT_ROWS]
     assert found == [names[:4], [], names[4:], names[1:3]]

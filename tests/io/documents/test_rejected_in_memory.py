@@ -18,7 +18,9 @@ def rejected(source=None, **settings):
     return {row["row"]: row["reason"] for row in report.rejected.to_pylist()}, report.num_pairs
 
 
-@pytest.mark.parametrize("odd", [["tea", "\ud800"], "tea x\udfff", ("\ud83d",), np.array(["tea", "\ud800"])], ids=ascii)
+@pytest.mark.parametrize(
+    "odd", [["tea", "\ud800"], "tea x\udfff", ("\ud83d",), np.array(["tea", "\ud800"])], ids=ascii
+)
 def test_items_with_a_lone_surrogate_are_rejected(odd):
     reasons, num_pairs = rejected(items=[GOOD, odd, GOOD])
     assert list(reasons) == [1]
@@ -27,7 +29,9 @@ def test_items_with_a_lone_surrogate_are_rejected(odd):
     assert num_pairs == 1
 
 
-@pytest.mark.parametrize("odd", [{"tea": 1, "\ud800": 2}, "tea:1 \ud800:2", [("\ud800", 1)]], ids=ascii)
+@pytest.mark.parametrize(
+    "odd", [{"tea": 1, "\ud800": 2}, "tea:1 \ud800:2", [("\ud800", 1)]], ids=ascii
+)
 def test_weighted_items_with_a_lone_surrogate_are_rejected(odd):
     good = {"tea": 1, "milk": 2}
     reasons, num_pairs = rejected(items=[good, odd, good], measure="weighted")
@@ -38,7 +42,9 @@ def test_weighted_items_with_a_lone_surrogate_are_rejected(odd):
 
 @pytest.mark.parametrize("measure", ["cosine", "euclidean", "hamming"])
 def test_a_masked_number_rejects_its_row_of_a_matrix(measure):
-    matrix = np.ma.array([[1.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 0.0, 1.0]], mask=[[0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    matrix = np.ma.array(
+        [[1.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 0.0, 1.0]], mask=[[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    )
     reasons, num_pairs = rejected(matrix, measure=measure)
     assert reasons == {1: "vector contains a null"}
     assert num_pairs == 1
@@ -47,7 +53,9 @@ def test_a_masked_number_rejects_its_row_of_a_matrix(measure):
 
 def test_a_masked_number_rejects_its_vector_in_a_list():
     masked = np.ma.array([1.0, 2.0], mask=[False, True])
-    reasons, num_pairs = rejected([[1.0, 2.0], masked, np.array([1.0, 2.0]), [1.0, np.ma.masked]], measure="cosine")
+    reasons, num_pairs = rejected(
+        [[1.0, 2.0], masked, np.array([1.0, 2.0]), [1.0, np.ma.masked]], measure="cosine"
+    )
     assert list(reasons) == [1, 3]
     assert reasons[1] == "vector contains a null"
     assert num_pairs == 1
@@ -69,7 +77,9 @@ def test_masked_texts_are_null():
 @pytest.mark.parametrize("measure", ["jaccard", "containment"])
 @pytest.mark.parametrize("items", [[GOOD, {"tea": 2}], {"a": GOOD, "b": {"tea": 2}}])
 def test_weights_that_a_measure_does_not_compare_are_an_error(measure, items):
-    with pytest.raises(DataError, match=rf"row 1 are a dict, whose weights the measure '{measure}'") as error:
+    with pytest.raises(
+        DataError, match=rf"row 1 are a dict, whose weights the measure '{measure}'"
+    ) as error:
         neardup.find_pairs(items=items, measure=measure)
     assert "measure='weighted'" in error.value.hint
     assert neardup.find_pairs(items=[{"tea": 2}, {"tea": 2}], measure="weighted").num_pairs == 1
@@ -100,10 +110,14 @@ def objects(**columns):
 
 
 @pytest.mark.parametrize(
-    "odd", [["tea", "\ud800"], np.ma.array(["tea", "milk"], mask=[False, True]), ["tea", None]], ids=ascii
+    "odd",
+    [["tea", "\ud800"], np.ma.array(["tea", "milk"], mask=[False, True]), ["tea", None]],
+    ids=ascii,
 )
 def test_items_in_a_frame_that_cannot_be_used_are_rejected(odd):
-    reasons, num_pairs = rejected(objects(basket=[GOOD, odd, GOOD], shop=["a", "b", "c"]), items_column="basket")
+    reasons, num_pairs = rejected(
+        objects(basket=[GOOD, odd, GOOD], shop=["a", "b", "c"]), items_column="basket"
+    )
     assert list(reasons) == [1]
     assert num_pairs == 1
 

@@ -41,7 +41,9 @@ def texts(seed=1, num_rows=NUM_ROWS):
 
 
 def jsonl_bytes(rows):
-    return "".join(json.dumps({"id": f"document-{at}", "text": text}) + "\n" for at, text in enumerate(rows)).encode()
+    return "".join(
+        json.dumps({"id": f"document-{at}", "text": text}) + "\n" for at, text in enumerate(rows)
+    ).encode()
 
 
 def csv_bytes(rows):
@@ -82,7 +84,9 @@ FORMATS = {
 
 def sampled(*paths, num_files=4):
     config = Config()
-    return sample_files(find_files(list(map(str, paths)), config), config, num_files=num_files, most_bytes=1)
+    return sample_files(
+        find_files(list(map(str, paths)), config), config, num_files=num_files, most_bytes=1
+    )
 
 
 def disk_of(path, **settings):
@@ -138,12 +142,19 @@ def test_an_empty_input_needs_no_disk(tmp_path):
 
 
 @pytest.mark.parametrize("num_files", [1, 2, 9])
-def test_the_disk_space_of_parquet_files_follows_from_their_metadata(tmp_path, monkeypatch, num_files):
+def test_the_disk_space_of_parquet_files_follows_from_their_metadata(
+    tmp_path, monkeypatch, num_files
+):
     for number in range(9):
-        pq.write_table(pa.table({"text": texts(number, 300), "other": range(300)}), tmp_path / f"{number}.parquet")
+        pq.write_table(
+            pa.table({"text": texts(number, 300), "other": range(300)}),
+            tmp_path / f"{number}.parquet",
+        )
     monkeypatch.delattr(pq.ParquetFile, "iter_batches")
     config = Config()
-    documents, num_bytes = estimate_sizes(find_files([str(tmp_path)], config), config, num_files=num_files)
+    documents, num_bytes = estimate_sizes(
+        find_files([str(tmp_path)], config), config, num_files=num_files
+    )
     true_bytes = sum(len(text) for number in range(9) for text in texts(number, 300))
     assert documents == pytest.approx(2700, rel=0.1)
     assert num_bytes == pytest.approx(true_bytes, rel=0.2)
@@ -186,7 +197,11 @@ def test_one_long_document_in_a_small_sample_does_not_inflate_the_text(tmp_path)
     pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     config = Config()
     found = sample_files(
-        find_files([str(tmp_path / "a.parquet")], config), config, num_files=1, most_bytes=10**5, spread=8
+        find_files([str(tmp_path / "a.parquet")], config),
+        config,
+        num_files=1,
+        most_bytes=10**5,
+        spread=8,
     )
     sampled = sum(len(batch.texts) for batch in found.records)
     assert sampled < 1500

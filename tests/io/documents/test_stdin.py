@@ -95,7 +95,9 @@ def test_stored_standard_input_of_a_killed_run_is_deleted(tmp_path, give):
     assert not (tmp_path / "stdin").exists()
 
 
-@pytest.mark.parametrize(("inputs", "message"), [([], "no input was given"), (["-", "a", "-"], "named twice")])
+@pytest.mark.parametrize(
+    ("inputs", "message"), [([], "no input was given"), (["-", "a", "-"], "named twice")]
+)
 def test_inputs_that_cannot_be_read_once_are_an_error(tmp_path, inputs, message):
     with pytest.raises(ConfigError, match=message) as error:
         spool(inputs, tmp_path / "stdin", Config())

@@ -52,23 +52,42 @@ def test_a_group_may_have_any_type_and_null_is_a_group_too(groups):
     assert removed(neardup.deduplicate(table, group_column="group")) == [(2, 0), (4, 3)]
 
 
-@pytest.mark.parametrize("as_frame", [lambda table: table.to_pandas(), pl.from_arrow], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "as_frame", [lambda table: table.to_pandas(), pl.from_arrow], ids=["pandas", "polars"]
+)
 def test_groups_of_frames_are_those_of_tables(as_frame):
     table = pa.table({"id": list("abcd"), "text": [FOX] * 4, "site": ["x", "y", "y", "x"]})
-    assert removed(neardup.deduplicate(as_frame(table), group_column="site")) == [("c", "b"), ("d", "a")]
+    assert removed(neardup.deduplicate(as_frame(table), group_column="site")) == [
+        ("c", "b"),
+        ("d", "a"),
+    ]
 
 
-@pytest.mark.parametrize("settings", [{}, {"cluster": "components"}, {"pairs": True}, {"keep": "last"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"cluster": "components"}, {"pairs": True}, {"keep": "last"}]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_give_what_a_run_on_each_alone_gives(seed, settings):
     rng = random.Random(seed)
     texts = [" ".join(f"{rng.randrange(2)}w{at}" for at in range(6)) for _ in range(80)]
     groups = [rng.choice("xyz") for _ in texts]
-    settings = {"size": 1, "threshold": 0.5, "bands": 128, "rows": 1, "signature_filter": False} | settings
-    whole = neardup.deduplicate(pa.table({"text": texts, "g": groups}), group_column="g", **settings)
+    settings = {
+        "size": 1,
+        "threshold": 0.5,
+        "bands": 128,
+        "rows": 1,
+        "signature_filter": False,
+    } | settings
+    whole = neardup.deduplicate(
+        pa.table({"text": texts, "g": groups}), group_column="g", **settings
+    )
     apart = {}
     for group in "xyz":
-        own = {row: text for row, (text, its) in enumerate(zip(texts, groups, strict=True)) if its == group}
+        own = {
+            row: text
+            for row, (text, its) in enumerate(zip(texts, groups, strict=True))
+            if its == group
+        }
         for row in neardup.deduplicate(own, **settings).removed.to_pylist():
             apart[row["doc_id"]] = row
     assert {row["doc_id"]: row for row in whole.removed.to_pylist()} == apart
@@ -77,7 +96,10 @@ def test_groups_give_what_a_run_on_each_alone_gives(seed, settings):
 
 def test_empty_documents_of_different_groups_are_not_one_class():
     table = pa.table({"text": ["", "...", "!", ""], "g": ["x", "y", "x", "y"]})
-    assert removed(neardup.deduplicate(table, group_column="g", collapse_empty=True)) == [(2, 0), (3, 1)]
+    assert removed(neardup.deduplicate(table, group_column="g", collapse_empty=True)) == [
+        (2, 0),
+        (3, 1),
+    ]
     assert removed(neardup.deduplicate(table, group_column="g")) == []
 
 
@@ -99,7 +121,10 @@ def test_several_text_columns_form_one_text():
 
 
 def test_the_text_is_that_of_the_columns_joined_by_a_newline():
-    joined = ["\n".join(text for text in row.values() if text is not None) for row in TWO_COLUMNS.to_pylist()]
+    joined = [
+        "\n".join(text for text in row.values() if text is not None)
+        for row in TWO_COLUMNS.to_pylist()
+    ]
     settings = {"unit": "char", "size": 3, "threshold": 0.1}
     several = neardup.find_pairs(TWO_COLUMNS, text_column=("title", "body"), **settings)
     one = neardup.find_pairs(joined, **settings)
@@ -115,12 +140,17 @@ def test_text_columns_are_joined_in_the_order_given():
 
 @pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_text_columns_of_frames_are_joined_too(as_frame):
-    report = neardup.deduplicate(as_frame(TWO_COLUMNS.to_pydict()), text_column=("title", "body"), size=2)
+    report = neardup.deduplicate(
+        as_frame(TWO_COLUMNS.to_pydict()), text_column=("title", "body"), size=2
+    )
     assert removed(report) == [(1, 0), (2, 0)]
 
 
 def test_a_row_without_any_text_is_rejected():
-    table = pa.table({"a": [None, "x y"], "b": [None, "z"]}, schema=pa.schema([("a", pa.string()), ("b", pa.string())]))
+    table = pa.table(
+        {"a": [None, "x y"], "b": [None, "z"]},
+        schema=pa.schema([("a", pa.string()), ("b", pa.string())]),
+    )
     report = neardup.deduplicate(table, text_column=("a", "b"))
     assert report.rejected.column("row").to_pylist() == [0]
     assert report.num_kept == 1
@@ -142,7 +172,9 @@ def test_chunked_text_columns_are_joined_row_by_row():
 # a path is files, a list of str is texts
 
 
-@pytest.mark.parametrize("as_source", [str, lambda path: path, lambda path: [path], lambda path: str(path.parent)])
+@pytest.mark.parametrize(
+    "as_source", [str, lambda path: path, lambda path: [path], lambda path: str(path.parent)]
+)
 def test_a_path_is_read_as_files(tmp_path, as_source):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"id": name, "text": FOX}) + "\n" for name in "ab"), "utf-8")
@@ -174,9 +206,17 @@ def test_empty_documents_of_files_are_collapsed_on_request(tmp_path, collapse_em
     empty = [("a.jsonl:3", "a.jsonl:1"), ("a.jsonl:4", "a.jsonl:1")] if collapse_empty else []
     assert removed(report) == [*empty, ("a.jsonl:5", "a.jsonl:2")]
     assert report.num_pairs == (4 if collapse_empty else 1)
-    assert neardup.deduplicate(texts, collapse_empty=collapse_empty).num_removed == report.num_removed
+    assert (
+        neardup.deduplicate(texts, collapse_empty=collapse_empty).num_removed == report.num_removed
+    )
 
 
 def test_a_collapsed_empty_document_represents_the_others_in_keep_order():
-    assert removed(neardup.deduplicate(["", "...", " "], collapse_empty=True, keep="last")) == [(0, 2), (1, 2)]
-    assert removed(neardup.deduplicate(["", "...", " "], collapse_empty=True, keep="longest")) == [(0, 1), (2, 1)]
+    assert removed(neardup.deduplicate(["", "...", " "], collapse_empty=True, keep="last")) == [
+        (0, 2),
+        (1, 2),
+    ]
+    assert removed(neardup.deduplicate(["", "...", " "], collapse_empty=True, keep="longest")) == [
+        (0, 1),
+        (2, 1),
+    ]

@@ -35,7 +35,12 @@ def write_rows(path, rows):
 
 @pytest.fixture
 def pages(tmp_path):
-    rows = [{"id": "a", "text": PAGE}, {"id": "b", "text": NEAR}, "{broken", {"id": "c", "text": OTHER}]
+    rows = [
+        {"id": "a", "text": PAGE},
+        {"id": "b", "text": NEAR},
+        "{broken",
+        {"id": "c", "text": OTHER},
+    ]
     return write_rows(tmp_path / "pages.jsonl", [*rows, {"id": "d", "text": PAGE}])
 
 
@@ -58,7 +63,13 @@ def test_a_restored_report_is_the_report_of_the_run(tmp_path, pages):
 
 
 def test_stored_settings_are_restored(tmp_path, pages):
-    settings = {"threshold": 0.7, "keep": "longest", "text_column": ("text", "id"), "seed": 7, "size": 2}
+    settings = {
+        "threshold": 0.7,
+        "keep": "longest",
+        "text_column": ("text", "id"),
+        "seed": 7,
+        "size": 2,
+    }
     run_on(pages, out=tmp_path / "out", **settings)
     config = read_report(tmp_path / "out").settings()
     assert config == Config(**settings)
@@ -79,7 +90,10 @@ def test_missing_stored_pairs_are_reported(tmp_path, pages):
 def test_kept_documents_have_the_ids_that_other_tables_use(tmp_path):
     path = write_rows(tmp_path / "k.jsonl", [{"text": PAGE}, {"text": NEAR}, "", {"text": OTHER}])
     report = run_on(path, out=tmp_path / "out")
-    assert report.kept.to_pylist() == [{"doc_id": "k.jsonl:1", "text": PAGE}, {"doc_id": "k.jsonl:4", "text": OTHER}]
+    assert report.kept.to_pylist() == [
+        {"doc_id": "k.jsonl:1", "text": PAGE},
+        {"doc_id": "k.jsonl:4", "text": OTHER},
+    ]
 
 
 @pytest.mark.parametrize("keep", ["first", "last", "longest"])
@@ -88,7 +102,9 @@ def test_kept_documents_have_their_own_ids_even_if_ids_repeat(tmp_path, keep, se
     rng = random.Random(seed)
     texts = [f"{rng.choice([PAGE, NEAR, OTHER])} {'!' * number}" for number in range(12)]
     names = [rng.choice("xyz") for _ in texts]
-    path = write_rows(tmp_path / "k.jsonl", [{"id": n, "text": t} for n, t in zip(names, texts, strict=True)])
+    path = write_rows(
+        tmp_path / "k.jsonl", [{"id": n, "text": t} for n, t in zip(names, texts, strict=True)]
+    )
     report = run_on(path, out=tmp_path / "out", keep=keep)
     name_of = dict(zip(texts, names, strict=True))
     assert report.num_kept == report.kept.num_rows == 2
@@ -98,15 +114,26 @@ def test_kept_documents_have_their_own_ids_even_if_ids_repeat(tmp_path, keep, se
 
 def test_kept_documents_of_all_formats_have_their_columns_in_input_order(tmp_path):
     write_rows(tmp_path / "b.jsonl", [{"id": "1", "text": PAGE}, {"id": "2", "text": "short one"}])
-    pq.write_table(pa.table({"id": [3, 4], "body": [OTHER, NEAR], "more": [1, 2]}), tmp_path / "a.parquet")
+    pq.write_table(
+        pa.table({"id": [3, 4], "body": [OTHER, NEAR], "more": [1, 2]}), tmp_path / "a.parquet"
+    )
     (tmp_path / "c.txt").write_text("a text file of its own")
     (tmp_path / "d.txt").write_text(PAGE)
-    report = run_on(*(tmp_path / name for name in ("b.jsonl", "a.parquet", "c.txt", "d.txt")), out=tmp_path / "out")
+    report = run_on(
+        *(tmp_path / name for name in ("b.jsonl", "a.parquet", "c.txt", "d.txt")),
+        out=tmp_path / "out",
+    )
     assert report.kept.to_pylist() == [
         {"doc_id": "1", "id": "1", "text": PAGE, "body": None, "more": None},
         {"doc_id": "2", "id": "2", "text": "short one", "body": None, "more": None},
         {"doc_id": "3", "id": "3", "text": None, "body": OTHER, "more": 1},
-        {"doc_id": "c.txt", "id": None, "text": "a text file of its own", "body": None, "more": None},
+        {
+            "doc_id": "c.txt",
+            "id": None,
+            "text": "a text file of its own",
+            "body": None,
+            "more": None,
+        },
     ]
     files = finished_run.kept_files(tmp_path / "out")
     assert [file.rpartition("/")[2] for file in files] == ["b.jsonl", "a.parquet", "c.txt"]
@@ -121,13 +148,19 @@ ROWS = [
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet", "arrow", "csv"])
 def test_kept_has_the_columns_of_the_source_whatever_the_format(tmp_path, form):
-    path, plain = tmp_path / f"rows.{form}", [{"doc_id": row["doc_id"], "text": row["text"]} for row in ROWS]
+    path, plain = (
+        tmp_path / f"rows.{form}",
+        [{"doc_id": row["doc_id"], "text": row["text"]} for row in ROWS],
+    )
     if form == "jsonl":
         write_rows(path, ["", ROWS[0], "{broken", *ROWS[1:]])
     elif form == "json":
         path.write_text(json.dumps(ROWS), "utf-8")
     elif form == "csv":
-        path.write_text("doc_id,text\n" + "".join(f'{row["doc_id"]},"{row["text"]}"\n\n' for row in plain), "utf-8")
+        path.write_text(
+            "doc_id,text\n" + "".join(f'{row["doc_id"]},"{row["text"]}"\n\n' for row in plain),
+            "utf-8",
+        )
     else:
         table = pa.Table.from_pylist(ROWS)
         (pq.write_table if form == "parquet" else pyarrow.feather.write_feather)(table, path)
@@ -137,17 +170,27 @@ def test_kept_has_the_columns_of_the_source_whatever_the_format(tmp_path, form):
         names = ["rows.jsonl:2", "rows.jsonl:5"]
     elif form == "csv":
         names = ["rows.csv:1", "rows.csv:5"]
-    columns = [{"doc_id_": row.pop("doc_id")} | row for row in map(dict, plain if form == "csv" else ROWS)]
-    assert kept.to_pylist() == [{"doc_id": name} | columns[at] for name, at in zip(names, (0, 2), strict=True)]
+    columns = [
+        {"doc_id_": row.pop("doc_id")} | row for row in map(dict, plain if form == "csv" else ROWS)
+    ]
+    assert kept.to_pylist() == [
+        {"doc_id": name} | columns[at] for name, at in zip(names, (0, 2), strict=True)
+    ]
     assert neardup.load(tmp_path / "out").kept.equals(kept)
-    by_id = run_on(path, out=tmp_path / "by_id", id_column="doc_id", format="json" if form == "json" else None).kept
+    by_id = run_on(
+        path, out=tmp_path / "by_id", id_column="doc_id", format="json" if form == "json" else None
+    ).kept
     assert by_id.column_names == ["doc_id", *kept.column_names[2:]]
     assert by_id.column("doc_id").to_pylist() == ["own", "last"]
 
 
 def test_a_column_of_kept_without_a_common_type_is_text(tmp_path):
-    a = write_rows(tmp_path / "a.jsonl", [{"text": PAGE, "n": 1, "m": 1}, {"text": OTHER, "n": "two", "m": 2}])
-    b = write_rows(tmp_path / "b.jsonl", [{"text": "another text that is like no other", "n": None, "m": [3]}])
+    a = write_rows(
+        tmp_path / "a.jsonl", [{"text": PAGE, "n": 1, "m": 1}, {"text": OTHER, "n": "two", "m": 2}]
+    )
+    b = write_rows(
+        tmp_path / "b.jsonl", [{"text": "another text that is like no other", "n": None, "m": [3]}]
+    )
     kept = run_on(a, b, out=tmp_path / "out").kept
     assert kept.select(["n", "m"]).to_pylist() == [
         {"n": "1", "m": "1"},
@@ -174,14 +217,20 @@ def test_a_folder_that_is_not_a_run_is_named(tmp_path):
     assert not is_finished(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["pairs.parquet", "pairs.jsonl", "pairs.csv", "PAIRS.CSV", "PAIRS.PARQUET"])
+@pytest.mark.parametrize(
+    "name", ["pairs.parquet", "pairs.jsonl", "pairs.csv", "PAIRS.CSV", "PAIRS.PARQUET"]
+)
 @pytest.mark.parametrize("odd", ["a", "a\u2028b\u0085", 'comma, "quote"\nand line'])
 def test_pairs_are_loaded_from_every_kind_of_file(tmp_path, name, odd):
-    path = write_rows(tmp_path / "pages.jsonl", [{"id": odd, "text": PAGE}, {"id": "b", "text": NEAR}, "{broken"])
+    path = write_rows(
+        tmp_path / "pages.jsonl", [{"id": odd, "text": PAGE}, {"id": "b", "text": NEAR}, "{broken"]
+    )
     report = neardup.find_pairs(path, out=tmp_path / name, threshold=0.7)
     expected = [odd, "b", "pages.jsonl", 1, "pages.jsonl", 2]
     [pair] = report.pairs.to_pylist()
-    assert [pair[key] for key in ("doc_a", "doc_b", "file_a", "row_a", "file_b", "row_b")] == expected
+    assert [
+        pair[key] for key in ("doc_a", "doc_b", "file_a", "row_a", "file_b", "row_b")
+    ] == expected
     assert 0.7 <= pair["similarity"] < 1
     assert report.rejected.column("row").to_pylist() == [3]
     assert finished_run.load_pairs(tmp_path / name, "removed") is None

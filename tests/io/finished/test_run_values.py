@@ -37,7 +37,12 @@ def made(tmp_path_factory):
     for name, rows in (("old", OLD), ("pages", PAGES)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     neardup.deduplicate(
-        folder / "pages.jsonl", out=folder / "out", against=folder / "old.jsonl", pairs=True, threshold=0.5, size=1
+        folder / "pages.jsonl",
+        out=folder / "out",
+        against=folder / "old.jsonl",
+        pairs=True,
+        threshold=0.5,
+        size=1,
     )
     return folder / "out"
 
@@ -55,7 +60,12 @@ def set_value(run, table, column, row, value):
     at = content.column_names.index(column)
     values = content.column(at).to_pylist()
     values[row] = value
-    pq.write_table(content.set_column(at, content.schema.field(at), pa.array(values, content.schema.types[at])), path)
+    pq.write_table(
+        content.set_column(
+            at, content.schema.field(at), pa.array(values, content.schema.types[at])
+        ),
+        path,
+    )
 
 
 def take_rows(run, table, rows):
@@ -68,7 +78,10 @@ def load(run, table):
 
 
 def test_the_tables_of_an_intact_run_are_within_their_bounds(run):
-    sizes = {name: load(run, name).num_rows for name in ("removed", "clusters", "rejected", "pairs", "order")}
+    sizes = {
+        name: load(run, name).num_rows
+        for name in ("removed", "clusters", "rejected", "pairs", "order")
+    }
     assert sizes == {"removed": 4, "clusters": 5, "rejected": 1, "pairs": 7, "order": 6}
 
 
@@ -94,12 +107,16 @@ def test_a_value_out_of_bounds_is_named_with_its_file_and_row(run, table, column
     with pytest.raises(DataError) as error:
         load(run, table)
     message = str(error.value)
-    assert f"out/{table}.parquet is damaged or was not written by neardup: row {row} has " in message
+    assert (
+        f"out/{table}.parquet is damaged or was not written by neardup: row {row} has " in message
+    )
     assert f"{column} {value!r}" in message
     assert "run neardup again" in message
 
 
-@pytest.mark.parametrize(("table", "column"), [("removed", "row"), ("pairs", "row_a"), ("order", "position")])
+@pytest.mark.parametrize(
+    ("table", "column"), [("removed", "row"), ("pairs", "row_a"), ("order", "position")]
+)
 def test_a_null_is_refused(run, table, column):
     set_value(run, table, column, 0, None)
     with pytest.raises(DataError, match=f"column '{column}' has a null"):
@@ -110,13 +127,18 @@ def test_a_null_is_refused(run, table, column):
 @pytest.mark.parametrize("rows", [[], [0], [0, 1, 2, 3, 3, 3]])
 def test_a_table_without_the_number_of_rows_of_the_report_is_refused(run, table, rows):
     take_rows(run, table, rows)
-    with pytest.raises(DataError, match=rf"{table}\.parquet is damaged .*: it has {len(rows)} rows, but the report"):
+    with pytest.raises(
+        DataError, match=rf"{table}\.parquet is damaged .*: it has {len(rows)} rows, but the report"
+    ):
         load(run, table)
 
 
 def test_a_document_that_is_removed_twice_is_refused(run):
     take_rows(run, "removed", [0, 1, 2, 2])
-    with pytest.raises(DataError, match=r"row 4 has file 'pages\.jsonl' and row .*, but that row was removed before"):
+    with pytest.raises(
+        DataError,
+        match=r"row 4 has file 'pages\.jsonl' and row .*, but that row was removed before",
+    ):
         load(run, "removed")
 
 
@@ -129,7 +151,9 @@ def test_a_document_is_no_pair_with_itself(run):
         load(run, "pairs")
 
 
-@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [0, 1, 2, 3, 3], [5, 4, 3, 2, 1, 0], list(range(6)) * 50], ids=len)
+@pytest.mark.parametrize(
+    "rows", [[0, 1, 2, 3], [0, 1, 2, 3, 3], [5, 4, 3, 2, 1, 0], list(range(6)) * 50], ids=len
+)
 def test_an_order_of_other_documents_than_those_of_the_pairs_never_reaches_a_kernel(run, rows):
     take_rows(run, "order", rows)
     with pytest.raises(DataError, match=r"order\.parquet is damaged"):
@@ -143,7 +167,10 @@ def test_an_order_of_other_documents_than_those_of_the_pairs_never_reaches_a_ker
 
 def test_rejected_rows_are_those_of_the_input(run):
     (run / "rejected.jsonl").write_text('{"file": "pages.jsonl", "row": 70, "reason": "x"}\n')
-    with pytest.raises(DataError, match=r"rejected\.jsonl is damaged .*row 1 has file 'pages.jsonl' and row 70, but"):
+    with pytest.raises(
+        DataError,
+        match=r"rejected\.jsonl is damaged .*row 1 has file 'pages.jsonl' and row 70, but",
+    ):
         make_html(neardup.load(run))
 
 
@@ -175,7 +202,9 @@ def test_rows_that_an_input_does_not_have_take_no_memory(run):
     report["inputs"][1]["rows"] = 2**60
     (run / "report.json").write_text(json.dumps(report))
     for read in (lambda report: report.mask, make_html):
-        with pytest.raises(DataError, match="has 6 rows, and the report of the run says 1,152,921,504,606,846,976"):
+        with pytest.raises(
+            DataError, match="has 6 rows, and the report of the run says 1,152,921,504,606,846,976"
+        ):
             read(neardup.load(run))
 
 
@@ -187,7 +216,9 @@ def test_listing_stored_pairs_works_beside_a_loop_of_links(run, tmp_path):
     assert neardup.find_pairs(run, out=out).num_pairs == 7
 
 
-@pytest.mark.parametrize("name", ["removed.parquet", "pairs.parquet", "rejected.jsonl", "clusters.parquet"])
+@pytest.mark.parametrize(
+    "name", ["removed.parquet", "pairs.parquet", "rejected.jsonl", "clusters.parquet"]
+)
 def test_a_loop_of_links_is_an_error(run, name):
     (run / name).unlink()
     (run / name).symlink_to(name)

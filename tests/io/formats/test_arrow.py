@@ -14,13 +14,21 @@ from support.corpora import cut
 
 CONFIG = Config()
 TEXT = Columns(text=("text",), id="id")
-OPENERS = {"file": (pa.ipc.new_file, pa.ipc.open_file), "stream": (pa.ipc.new_stream, pa.ipc.open_stream)}
+OPENERS = {
+    "file": (pa.ipc.new_file, pa.ipc.open_file),
+    "stream": (pa.ipc.new_stream, pa.ipc.open_stream),
+}
 both = pytest.mark.parametrize("kind", ["file", "stream"])
 
 
 def input_file(path):
     return InputFile(
-        path=os.fspath(path), name=path.name, format="arrow", compression=None, size=path.stat().st_size, modified=""
+        path=os.fspath(path),
+        name=path.name,
+        format="arrow",
+        compression=None,
+        size=path.stat().st_size,
+        modified="",
     )
 
 
@@ -61,7 +69,9 @@ def verdicts(is_kept, removed=()):
 
 
 def read_all(file, columns=TEXT):
-    return [records for span in arrow.split(file) for records in arrow.read(file, span, columns, CONFIG)]
+    return [
+        records for span in arrow.split(file) for records in arrow.read(file, span, columns, CONFIG)
+    ]
 
 
 def written(file, folder, is_kept, removed=(), **settings):
@@ -75,8 +85,12 @@ def written(file, folder, is_kept, removed=(), **settings):
 def test_every_document_is_read_once_and_in_order(tmp_path, kind, compression):
     file = stored(tmp_path, kind, batches_of(5), compression)
     got = read_all(file)
-    assert [text for records in got for text in records.texts.to_pylist()] == [f"text {row}" for row in range(50)]
-    assert [name for records in got for name in records.ids.to_pylist()] == [str(row) for row in range(50)]
+    assert [text for records in got for text in records.texts.to_pylist()] == [
+        f"text {row}" for row in range(50)
+    ]
+    assert [name for records in got for name in records.ids.to_pylist()] == [
+        str(row) for row in range(50)
+    ]
     assert got[0].found == {"text", "id"}
     assert arrow.column_names(file, CONFIG) == ["id", "text", "other"]
 
@@ -93,21 +107,28 @@ def test_a_file_is_cut_by_batches_and_a_stream_is_one_span(tmp_path, monkeypatch
 @both
 def test_a_large_batch_is_read_in_pieces(tmp_path, kind):
     batch = pa.record_batch({"text": ["x" * 1_000_000] * 10})
-    sizes = [records.num_rows for records in read_all(stored(tmp_path, kind, [batch]), Columns(text=("text",)))]
+    sizes = [
+        records.num_rows
+        for records in read_all(stored(tmp_path, kind, [batch]), Columns(text=("text",)))
+    ]
     assert sum(sizes) == 10
     assert max(sizes) == 4
 
 
 def test_a_batch_too_large_for_memory_is_memory_mapped(tmp_path, monkeypatch):
     monkeypatch.setattr(arrow, "PART_BYTES", 100_000)
-    batch = pa.record_batch({"other": ["x" * 1000] * 500, "text": [f"text {row}" for row in range(500)]})
+    batch = pa.record_batch(
+        {"other": ["x" * 1000] * 500, "text": [f"text {row}" for row in range(500)]}
+    )
     file = stored(tmp_path, "file", [batch])
     before = pa.total_allocated_bytes()
     with arrow._open(file, ["text"]) as (reader, _):
         held = reader.get_batch(0)
         assert pa.total_allocated_bytes() - before < 50_000
         assert held.num_rows == 500
-    assert [text for records in read_all(file) for text in records.texts.to_pylist()] == batch["text"].to_pylist()
+    assert [text for records in read_all(file) for text in records.texts.to_pylist()] == batch[
+        "text"
+    ].to_pylist()
     is_kept = np.arange(500) % 2 > 0
     got = table_in(written(file, tmp_path, is_kept), "file")
     assert got.equals(pa.Table.from_batches([batch]).filter(pa.array(is_kept)))
@@ -140,7 +161,9 @@ def test_a_file_with_all_rows_kept_is_copied_byte_for_byte(tmp_path, kind):
 @both
 def test_marks_are_appended_and_rejected_rows_left_out(tmp_path, kind):
     file = stored(tmp_path, kind, batches_of(2, 2))
-    got = table_in(written(file, tmp_path, [True, False, False, True], removed=[2], mark=True), kind)
+    got = table_in(
+        written(file, tmp_path, [True, False, False, True], removed=[2], mark=True), kind
+    )
     assert got.schema.names == ["id", "text", "other", *MARK_COLUMNS.names]
     assert got.schema.metadata == {b"source": b"crawl"}
     assert [tuple(row.values())[3:] for row in got.to_pylist()] == [
@@ -165,7 +188,9 @@ def no_batches(folder, kind, schema):
 
 
 def test_a_feather_file_is_an_arrow_file(tmp_path):
-    feather.write_feather(pa.Table.from_batches(batches_of(2)), os.fspath(tmp_path / "a.feather"), compression="lz4")
+    feather.write_feather(
+        pa.Table.from_batches(batches_of(2)), os.fspath(tmp_path / "a.feather"), compression="lz4"
+    )
     file = input_file(tmp_path / "a.feather")
     assert sum(records.num_rows for records in read_all(file)) == 20
     target = written(file, tmp_path, [True] * 19 + [False])
@@ -177,20 +202,31 @@ def test_a_feather_file_is_an_arrow_file(tmp_path):
 def test_dictionaries_that_grow_are_read_and_written(tmp_path, kind):
     names = ["a", "b", "c", "d"]
     batches = [
-        pa.record_batch({"text": pa.DictionaryArray.from_arrays(pa.array([0, stop - 1]), pa.array(names[:stop]))})
+        pa.record_batch(
+            {
+                "text": pa.DictionaryArray.from_arrays(
+                    pa.array([0, stop - 1]), pa.array(names[:stop])
+                )
+            }
+        )
         for stop in (2, 3, 4)
     ]
     file = stored(tmp_path, kind, batches, emit_dictionary_deltas=True)
-    assert [text for records in read_all(file, Columns(text=("text",))) for text in records.texts.to_pylist()] == list(
-        "abacad"
-    )
+    assert [
+        text
+        for records in read_all(file, Columns(text=("text",)))
+        for text in records.texts.to_pylist()
+    ] == list("abacad")
     got = table_in(written(file, tmp_path, [True, True, False, True, True, True]), kind)
     assert got["text"].to_pylist() == ["a", "b", "c", "a", "d"]
     assert got.schema == batches[0].schema
 
 
 def test_replaced_dictionaries_of_a_stream_are_preserved(tmp_path):
-    batches = [pa.record_batch({"text": pa.array(names).dictionary_encode()}) for names in (["a", "b"], ["c", "d"])]
+    batches = [
+        pa.record_batch({"text": pa.array(names).dictionary_encode()})
+        for names in (["a", "b"], ["c", "d"])
+    ]
     file = stored(tmp_path, "stream", batches)
     got = table_in(written(file, tmp_path, [True, False, False, True]), "stream")
     assert got["text"].to_pylist() == ["a", "d"]
@@ -203,7 +239,9 @@ def test_columns_that_arrow_cannot_filter_round_trip(tmp_path, kind):
             "view": pa.array(["a", None, "a text longer than twelve bytes"], pa.string_view()),
             "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), ["x", "y"]),
             "uuid": pa.array([b"0" * 16, None, b"2" * 16], pa.uuid()),
-            "union": pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [pa.array([1, 2, 3])]),
+            "union": pa.UnionArray.from_sparse(
+                pa.array([0, 0, 0], pa.int8()), [pa.array([1, 2, 3])]
+            ),
         }
     )
     got = table_in(written(stored(tmp_path, kind, [batch]), tmp_path, [True, False, True]), kind)
@@ -256,7 +294,12 @@ def test_remote_files_are_read_and_written(tmp_path, kind):
     with fsspec.open("memory://arrow/a.arrow", "wb") as copy:
         copy.write(Path(file.path).read_bytes())
     remote = InputFile(
-        path="memory://arrow/a.arrow", name="a.arrow", format="arrow", compression=None, size=file.size, modified=""
+        path="memory://arrow/a.arrow",
+        name="a.arrow",
+        format="arrow",
+        compression=None,
+        size=file.size,
+        modified="",
     )
     assert sum(len(records.texts) for records in read_all(remote)) == 20
     assert table_in(written(remote, tmp_path, [True] * 19 + [False]), kind).num_rows == 19

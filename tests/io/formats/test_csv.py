@@ -78,14 +78,24 @@ def test_bom_crlf_blank_lines_and_newlines_in_quotes_are_accepted(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "delimiter", "between"),
-    [("a.csv", ";", ";"), ("a.csv", "|", "|"), ("a.tsv", None, "\t"), ("a.tsv", ",", ","), ("a.csv", "\t", "\t")],
+    [
+        ("a.csv", ";", ";"),
+        ("a.csv", "|", "|"),
+        ("a.tsv", None, "\t"),
+        ("a.tsv", ",", ","),
+        ("a.csv", "\t", "\t"),
+    ],
 )
 def test_the_delimiter_comes_from_the_setting_or_the_extension(tmp_path, name, delimiter, between):
-    content = f"id{between}text\n1{between}a; b\n".replace("; ", "" if between == ";" else "; ").encode()
+    content = f"id{between}text\n1{between}a; b\n".replace(
+        "; ", "" if between == ";" else "; "
+    ).encode()
     assert only(tmp_path / name, content, delimiter=delimiter).ids.to_pylist() == ["1"]
 
 
-@pytest.mark.parametrize("content", [b"", b"id,text\n", b"id,text", b"\xef\xbb\xbf", b"\n\nid,text\r\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"id,text\n", b"id,text", b"\xef\xbb\xbf", b"\n\nid,text\r\n"]
+)
 def test_an_empty_file_or_a_header_alone_has_no_rows(tmp_path, content):
     assert batches(tmp_path / "a.csv", content) == []
     names = csv.column_names(found(tmp_path / "a.csv", content), Config())
@@ -116,7 +126,10 @@ def test_a_quote_that_is_never_closed_is_rejected_with_the_lines_it_swallowed(tm
     batch = only(tmp_path / "a.csv", b'id,text\n0,before\n1,"open\n2,lost\n3,lost\n')
     assert batch.texts.to_pylist() == ["before"]
     assert batch.rejected == [
-        (1, "a quote opened in this row is never closed, so the next 2 lines are taken as part of it")
+        (
+            1,
+            "a quote opened in this row is never closed, so the next 2 lines are taken as part of it",
+        )
     ]
     assert batch.num_rows == 2
 
@@ -139,13 +152,23 @@ def test_a_named_column_that_is_missing_rejects_the_rows_or_is_null(tmp_path):
     columns = Columns(text=("body",), id="key")
     batch = only(tmp_path / "a.csv", b"id,text\n1,a\n", columns)
     assert (batch.rejected, batch.found) == ([(0, "no column 'body'")], frozenset())
-    batch = only(tmp_path / "a.csv", b"id,text\n1,a\n", Columns(text=("text",), id="key", group="g", score="s"))
-    assert (batch.ids.to_pylist(), batch.groups.to_pylist(), batch.scores.to_pylist()) == ([None], [None], [None])
+    batch = only(
+        tmp_path / "a.csv",
+        b"id,text\n1,a\n",
+        Columns(text=("text",), id="key", group="g", score="s"),
+    )
+    assert (batch.ids.to_pylist(), batch.groups.to_pylist(), batch.scores.to_pylist()) == (
+        [None],
+        [None],
+        [None],
+    )
 
 
 def test_several_text_columns_items_groups_and_scores_are_read(tmp_path):
     content = b"title,body,bag,lang,likes\nT,B,x  y,en,10\nU,,z,,9\nV,W,,de,\n"
-    batch = only(tmp_path / "a.csv", content, Columns(text=("title", "body"), group="lang", score="likes"))
+    batch = only(
+        tmp_path / "a.csv", content, Columns(text=("title", "body"), group="lang", score="likes")
+    )
     assert batch.texts.to_pylist() == ["T\nB", "U\n", "V\nW"]
     assert batch.groups.to_pylist() == ["en", None, "de"]
     assert batch.scores.equals(sortable_values([10, 9, None]))
@@ -189,7 +212,9 @@ def test_batches_are_bounded_in_bytes_and_rows(tmp_path, monkeypatch):
     content = b"id,text\n" + b"".join(b"%d,text of some words\n" % row for row in range(50))
     monkeypatch.setattr(records, "BATCH_BYTES", 100)
     parts = batches(tmp_path / "a.csv", content)
-    assert [row for part in parts for row in part.ids.to_pylist()] == [str(row) for row in range(50)]
+    assert [row for part in parts for row in part.ids.to_pylist()] == [
+        str(row) for row in range(50)
+    ]
     assert max(part.num_rows for part in parts) == 5
     monkeypatch.setattr(gather, "MAX_ROWS", 2)
     assert {part.num_rows for part in batches(tmp_path / "a.csv", content)} == {2}
@@ -197,11 +222,16 @@ def test_batches_are_bounded_in_bytes_and_rows(tmp_path, monkeypatch):
 
 def test_kept_records_are_written_byte_for_byte_with_the_header(tmp_path):
     content = b'\xef\xbb\xbfid,text\r\n1,"a\nb"\n\n2 ,"x"\r\nbad\n3,"""c"""'
-    assert written(tmp_path, content, verdicts(5, [0, 4])) == b'\xef\xbb\xbfid,text\r\n1,"a\nb"\n3,"""c"""'
+    assert (
+        written(tmp_path, content, verdicts(5, [0, 4]))
+        == b'\xef\xbb\xbfid,text\r\n1,"a\nb"\n3,"""c"""'
+    )
     assert written(tmp_path, content, verdicts(5, [])) == b"\xef\xbb\xbfid,text\r\n"
     assert written(tmp_path, content, verdicts(5, [2])) == b'\xef\xbb\xbfid,text\r\n2 ,"x"\r\n'
     packed = gzip.compress(content)
-    assert gzip.decompress(written(tmp_path, packed, verdicts(5, [2]), "a.csv.gz")).endswith(b'2 ,"x"\r\n')
+    assert gzip.decompress(written(tmp_path, packed, verdicts(5, [2]), "a.csv.gz")).endswith(
+        b'2 ,"x"\r\n'
+    )
 
 
 def test_a_file_with_all_rows_kept_is_copied(tmp_path):
@@ -212,13 +242,19 @@ def test_a_file_with_all_rows_kept_is_copied(tmp_path):
 def test_marks_add_four_columns(tmp_path):
     content = b'id;text\r\n1;"a\nb"\n\n2;x\r\n3;c'
     answer = written(
-        tmp_path, content, verdicts(4, [0], [(2, 'o;"n"\n', 0.8), (3, None, 1.0)]), delimiter=";", mark=True
+        tmp_path,
+        content,
+        verdicts(4, [0], [(2, 'o;"n"\n', 0.8), (3, None, 1.0)]),
+        delimiter=";",
+        mark=True,
     )
     assert answer == (
         b"id;text;neardup_kept;neardup_kept_id;neardup_similarity;neardup_cluster_size\r\n"
         b'1;"a\nb";true;;;1\n2;x;false;"o;""n""\n";0.8;1\r\n3;c;false;;1.0;1'
     )
-    assert len({len(row) for row in standard.reader(io.StringIO(answer.decode()), delimiter=";")}) == 1
+    assert (
+        len({len(row) for row in standard.reader(io.StringIO(answer.decode()), delimiter=";")}) == 1
+    )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

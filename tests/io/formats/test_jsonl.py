@@ -37,7 +37,9 @@ def found(path, content):
 def batches(path, content, columns=TEXT, **settings):
     file = found(path, content)
     config = Config(**settings)
-    return [batch for span in jsonl.split(file) for batch in jsonl.read(file, span, columns, config)]
+    return [
+        batch for span in jsonl.split(file) for batch in jsonl.read(file, span, columns, config)
+    ]
 
 
 def only(path, content, columns=TEXT, **settings):
@@ -76,7 +78,10 @@ def written(tmp_path, content, verdict, name="a.jsonl", **settings):
 
 
 def test_documents_have_their_texts_ids_and_rows(tmp_path):
-    batch = only(tmp_path / "a.jsonl", b'{"id": "x", "text": "one", "more": [1]}\n{"text": "tw\xc3\xb6", "id": 2}\n')
+    batch = only(
+        tmp_path / "a.jsonl",
+        b'{"id": "x", "text": "one", "more": [1]}\n{"text": "tw\xc3\xb6", "id": 2}\n',
+    )
     assert batch.num_rows == 2
     assert batch.rows.tolist() == [0, 1]
     assert batch.texts.type == pa.large_string()
@@ -116,7 +121,10 @@ def test_an_empty_file_has_no_rows(tmp_path, content):
         (b'{"text": 5}', "text is int, not str: 5"),
         (b'{"text": ["a"]}', "text is list, not str"),
         (b'{"text": "a\xffb"}', "not valid UTF-8: invalid start byte at byte 11"),
-        (b'{"text": "a", "other": "\xc3"}', "not valid UTF-8: invalid continuation byte at byte 24"),
+        (
+            b'{"text": "a", "other": "\xc3"}',
+            "not valid UTF-8: invalid continuation byte at byte 24",
+        ),
         (b'{"text": "a", "other": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
         (b'{"text": "\\ud800"}', "lone surrogate"),
         (b'{"text": "a \\udc00 and more text"}', "lone surrogate"),
@@ -126,7 +134,9 @@ def test_an_empty_file_has_no_rows(tmp_path, content):
     ],
 )
 def test_only_the_bad_line_is_rejected_with_its_reason(tmp_path, line, reason):
-    batch = only(tmp_path / "a.jsonl", b'{"text": "before"}\n' + line + b'\n{"text": "after", "id": 1}\n')
+    batch = only(
+        tmp_path / "a.jsonl", b'{"text": "before"}\n' + line + b'\n{"text": "after", "id": 1}\n'
+    )
     assert batch.texts.to_pylist() == ["before", "after"]
     assert batch.rows.tolist() == [0, 2]
     ((row, given),) = batch.rejected
@@ -140,10 +150,31 @@ def test_columns_of_rejected_rows_count_as_found(tmp_path):
 
 
 def test_ids_of_any_scalar_become_strings(tmp_path):
-    ids = ['"a"', "7", "1.5", "2.0", "1e100", "true", "false", "null", "123456789012345678901234567890"]
+    ids = [
+        '"a"',
+        "7",
+        "1.5",
+        "2.0",
+        "1e100",
+        "true",
+        "false",
+        "null",
+        "123456789012345678901234567890",
+    ]
     lines = [f'{{"text": "t", "id": {value}}}' for value in ids]
     batch = only(tmp_path / "a.jsonl", "\n".join([*lines, '{"text": "t"}']).encode())
-    assert batch.ids.to_pylist() == ["a", "7", "1.5", "2", "1e+100", "true", "false", None, ids[-1], None]
+    assert batch.ids.to_pylist() == [
+        "a",
+        "7",
+        "1.5",
+        "2",
+        "1e+100",
+        "true",
+        "false",
+        None,
+        ids[-1],
+        None,
+    ]
 
 
 def scores(tmp_path, values):
@@ -173,7 +204,9 @@ def test_the_type_of_a_score_is_decided_value_by_value(tmp_path, values, expecte
 
 
 def test_groups_are_strings_and_null_stays_null(tmp_path):
-    lines = b'{"text": "t", "g": "en"}\n{"text": "t", "g": 5}\n{"text": "t", "g": null}\n{"text": "t"}'
+    lines = (
+        b'{"text": "t", "g": "en"}\n{"text": "t", "g": 5}\n{"text": "t", "g": null}\n{"text": "t"}'
+    )
     batch = only(tmp_path / "a.jsonl", lines, Columns(text=("text",), group="g"))
     assert batch.groups.to_pylist() == ["en", "5", None, None]
 
@@ -198,7 +231,16 @@ def test_several_text_columns_are_joined_by_newlines(tmp_path):
 
 
 def test_every_item_has_a_terminator(tmp_path):
-    lines = ['["a b", 1, 2.5, true]', '"a  b\\tc"', "[]", "null", '["a", null]', '["a\\u001fb"]', "7", '[["a"]]']
+    lines = [
+        '["a b", 1, 2.5, true]',
+        '"a  b\\tc"',
+        "[]",
+        "null",
+        '["a", null]',
+        '["a\\u001fb"]',
+        "7",
+        '[["a"]]',
+    ]
     content = "\n".join([*(f'{{"bag": {line}}}' for line in lines), "{}"]).encode()
     batch = only(tmp_path / "a.jsonl", content, Columns(text=(), items="bag"))
     assert batch.texts.to_pylist() == [
@@ -216,7 +258,9 @@ def test_every_item_has_a_terminator(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["a b", "naïve", 'qu"ote', "back\\slash", "tab\t", "class", "field_0", "", "a.b"])
+@pytest.mark.parametrize(
+    "name", ["a b", "naïve", 'qu"ote', "back\\slash", "tab\t", "class", "field_0", "", "a.b"]
+)
 def test_a_column_may_have_any_name(tmp_path, name):
     columns = Columns(text=(name,), id="field_1")
     for ascii_only in (True, False):
@@ -228,8 +272,16 @@ def test_a_column_may_have_any_name(tmp_path, name):
 
 
 def test_one_column_may_be_text_id_and_group(tmp_path):
-    batch = only(tmp_path / "a.jsonl", b'{"text": "x"}', Columns(text=("text",), id="text", group="text", score="text"))
-    assert (batch.texts.to_pylist(), batch.ids.to_pylist(), batch.groups.to_pylist()) == (["x"], ["x"], ["x"])
+    batch = only(
+        tmp_path / "a.jsonl",
+        b'{"text": "x"}',
+        Columns(text=("text",), id="text", group="text", score="text"),
+    )
+    assert (batch.texts.to_pylist(), batch.ids.to_pylist(), batch.groups.to_pylist()) == (
+        ["x"],
+        ["x"],
+        ["x"],
+    )
 
 
 def test_html_becomes_text_and_only_a_failing_page_is_rejected(tmp_path, monkeypatch):
@@ -249,7 +301,9 @@ def test_html_becomes_text_and_only_a_failing_page_is_rejected(tmp_path, monkeyp
 
 
 def test_column_names_come_from_the_first_rows(tmp_path):
-    file = found(tmp_path / "a.jsonl", b'broken\n\n[1]\n{"b": 1, "a": {"z": 2}}\n{"a": 1, "c": 1}\n')
+    file = found(
+        tmp_path / "a.jsonl", b'broken\n\n[1]\n{"b": 1, "a": {"z": 2}}\n{"a": 1, "c": 1}\n'
+    )
     assert jsonl.column_names(file, Config()) == ["b", "a", "c"]
 
 
@@ -261,12 +315,20 @@ def test_a_json_file_that_is_one_document_is_an_error(tmp_path, content):
 
 
 def test_batches_are_bounded_in_bytes_and_rows(tmp_path, monkeypatch):
-    content = b'{"text": "abcdefgh"}\n' * 100 + b'{"text": "' + b"x" * 5000 + b'"}\n' + b'{"text": "abcdefgh"}\n' * 5
+    content = (
+        b'{"text": "abcdefgh"}\n' * 100
+        + b'{"text": "'
+        + b"x" * 5000
+        + b'"}\n'
+        + b'{"text": "abcdefgh"}\n' * 5
+    )
     whole = together(batches(tmp_path / "a.jsonl", content))
     monkeypatch.setattr(records, "BATCH_BYTES", 500)
     parts = batches(tmp_path / "a.jsonl", content)
     assert together(parts) == whole
-    assert all(part.texts.nbytes < 1000 for part in parts if max(map(len, part.texts.to_pylist())) < 5000)
+    assert all(
+        part.texts.nbytes < 1000 for part in parts if max(map(len, part.texts.to_pylist())) < 5000
+    )
     monkeypatch.setattr(gather, "MAX_ROWS", 7)
     parts = batches(tmp_path / "a.jsonl", content)
     assert together(parts) == whole
@@ -287,7 +349,9 @@ def test_a_remote_file_is_read_in_spans(monkeypatch):
     fsspec.filesystem("memory").pipe("/jsonl/a.jsonl", b'{"text": "one"}\n{"text": "two"}\n')
     monkeypatch.setattr(records, "PART_BYTES", 9)
     file = find_files(["memory://jsonl/a.jsonl"], Config())[0]
-    parts = [batch for span in jsonl.split(file) for batch in jsonl.read(file, span, TEXT, Config())]
+    parts = [
+        batch for span in jsonl.split(file) for batch in jsonl.read(file, span, TEXT, Config())
+    ]
     assert together(parts)[2] == ["one", "two"]
 
 
@@ -302,8 +366,12 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
 
 LINES = st.lists(
     st.one_of(
-        st.text(max_size=12).map(lambda text: json.dumps({"text": text}, ensure_ascii=False).encode()),
-        st.sampled_from([b"", b"\r", b"  ", b"{}", b'{"text": "\xff"}', b'{"text": "a"}\r', b"nonsense"]),
+        st.text(max_size=12).map(
+            lambda text: json.dumps({"text": text}, ensure_ascii=False).encode()
+        ),
+        st.sampled_from(
+            [b"", b"\r", b"  ", b"{}", b'{"text": "\xff"}', b'{"text": "a"}\r', b"nonsense"]
+        ),
     ),
     max_size=12,
 )
@@ -316,9 +384,15 @@ def lines_of(content):
 
 @ANYWHERE
 @given(
-    lines=LINES, ends=st.booleans(), part_bytes=st.integers(1, 60), batch_bytes=st.integers(1, 60), bom=st.booleans()
+    lines=LINES,
+    ends=st.booleans(),
+    part_bytes=st.integers(1, 60),
+    batch_bytes=st.integers(1, 60),
+    bom=st.booleans(),
 )
-def test_spans_cover_every_row_of_a_file_once_in_order(tmp_path, lines, ends, part_bytes, batch_bytes, bom):
+def test_spans_cover_every_row_of_a_file_once_in_order(
+    tmp_path, lines, ends, part_bytes, batch_bytes, bom
+):
     content = b"\xef\xbb\xbf" * bom + b"\n".join(lines) + b"\n" * ends
     file = found(tmp_path / "a.jsonl", content)
     whole = together(jsonl.read(file, (0, file.size), TEXT, Config()))
@@ -333,14 +407,22 @@ def test_spans_cover_every_row_of_a_file_once_in_order(tmp_path, lines, ends, pa
 
 
 @ANYWHERE
-@given(lines=LINES, ends=st.booleans(), batch_bytes=st.integers(1, 60), bom=st.booleans(), data=st.data())
+@given(
+    lines=LINES,
+    ends=st.booleans(),
+    batch_bytes=st.integers(1, 60),
+    bom=st.booleans(),
+    data=st.data(),
+)
 def test_kept_lines_are_written_byte_for_byte(tmp_path, lines, ends, batch_bytes, bom, data):
     content = b"\n".join(lines) + b"\n" * ends
     rows = lines_of(content)
     is_kept = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(text_lines, "_COPIED_AT_ONCE", batch_bytes)
-        answer = written(tmp_path, b"\xef\xbb\xbf" * bom + content, verdicts(len(rows), np.flatnonzero(is_kept)))
+        answer = written(
+            tmp_path, b"\xef\xbb\xbf" * bom + content, verdicts(len(rows), np.flatnonzero(is_kept))
+        )
     assert answer == b"".join(row for row, kept in zip(rows, is_kept, strict=True) if kept)
 
 
@@ -356,9 +438,14 @@ def test_kept_lines_of_a_compressed_file_are_compressed(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["gz", "zst"])
-def test_compressed_bytes_do_not_depend_on_how_many_are_written_at_once(tmp_path, monkeypatch, ending):
+def test_compressed_bytes_do_not_depend_on_how_many_are_written_at_once(
+    tmp_path, monkeypatch, ending
+):
     random = np.random.default_rng(1)
-    lines = b"".join(b'{"text": "%d %s"}\n' % (row, random.bytes(row % 900).hex().encode()) for row in range(1000))
+    lines = b"".join(
+        b'{"text": "%d %s"}\n' % (row, random.bytes(row % 900).hex().encode())
+        for row in range(1000)
+    )
     name = f"a.jsonl.{ending}"
     packed = gzip.compress(lines) if ending == "gz" else pa.compress(lines, "zstd", asbytes=True)
     kept = np.flatnonzero(random.random(1000) < 0.7)
@@ -396,7 +483,8 @@ STRINGS = st.one_of(
     st.builds(lambda count, text: "long " * count + text, st.integers(5, 200), st.text(max_size=5)),
 )
 ROWS = st.lists(
-    st.tuples(STRINGS, st.booleans(), st.sampled_from([None, 1, "x", "text", [1], {"text": "a"}])), max_size=5
+    st.tuples(STRINGS, st.booleans(), st.sampled_from([None, 1, "x", "text", [1], {"text": "a"}])),
+    max_size=5,
 )
 
 
@@ -412,7 +500,10 @@ def is_utf16(text):
 def json_lines(rows):
     """Lines with texts, which have escapes where they must, and an id."""
     return b"\n".join(
-        json.dumps({"id": number, "other": other, "text": text}, ensure_ascii=ascii_only or not encodes(text)).encode()
+        json.dumps(
+            {"id": number, "other": other, "text": text},
+            ensure_ascii=ascii_only or not encodes(text),
+        ).encode()
         for number, (text, ascii_only, other) in enumerate(rows)
     )
 
@@ -431,7 +522,9 @@ def test_texts_equal_those_of_the_standard_library(tmp_path, rows):
     assert numbers == sound
     assert texts == [loaded[number] for number in sound]
     assert ids == [str(number) for number in sound]
-    assert [row for row, _ in rejected] == [number for number in range(len(rows)) if number not in sound]
+    assert [row for row, _ in rejected] == [
+        number for number in range(len(rows)) if number not in sound
+    ]
     assert all(reason.startswith("lone surrogate") for _, reason in rejected)
 
 
@@ -446,7 +539,9 @@ def test_extracted_texts_equal_fully_decoded_ones(tmp_path, rows, lines, piece, 
     content = json_lines(rows) + b"\n" + b"\n".join(lines if data.draw(st.booleans()) else [])
     at = data.draw(st.integers(0, len(content)))
     content = content[:at] + piece + content[at:]
-    columns = data.draw(st.sampled_from([TEXT, Columns(text=("text",), id="id", group="other", score="id")]))
+    columns = data.draw(
+        st.sampled_from([TEXT, Columns(text=("text",), id="id", group="other", score="id")])
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(records, "BATCH_BYTES", data.draw(st.integers(1, 2000)))
         patched.setattr(gather, "MAX_ROWS", data.draw(st.integers(1, 5)))
@@ -476,11 +571,16 @@ def everything(batch):
         (Columns(text=(), items="text"), False),
     ],
 )
-def test_texts_are_extracted_if_one_column_is_used_as_text_only(tmp_path, monkeypatch, columns, is_cut):
+def test_texts_are_extracted_if_one_column_is_used_as_text_only(
+    tmp_path, monkeypatch, columns, is_cut
+):
     monkeypatch.setattr(jsonl.Rows, "_all_at_once", lambda *_: pytest.fail("decoded whole"))
     content = b'{"text": "a b", "id": "c"}\r\n{"id": "d", "text": ""}'
     if is_cut:
-        assert only(tmp_path / "a.jsonl", content, columns).texts.to_pylist() in (["a b", ""], ["c", "d"])
+        assert only(tmp_path / "a.jsonl", content, columns).texts.to_pylist() in (
+            ["a b", ""],
+            ["c", "d"],
+        )
     else:
         with pytest.raises(pytest.fail.Exception, match="decoded whole"):
             batches(tmp_path / "a.jsonl", content, columns)

@@ -45,7 +45,11 @@ def verdicts(is_kept, removed=()):
 
 
 def read_all(file, columns=TEXT, config=CONFIG):
-    return [records for span in parquet.split(file) for records in parquet.read(file, span, columns, config)]
+    return [
+        records
+        for span in parquet.split(file)
+        for records in parquet.read(file, span, columns, config)
+    ]
 
 
 def written(file, folder, is_kept, removed=(), **settings):
@@ -56,15 +60,23 @@ def written(file, folder, is_kept, removed=(), **settings):
 
 def table_of(num_rows):
     return pa.table(
-        {"id": range(num_rows), "text": [f"text {row}" for row in range(num_rows)], "other": [1.5] * num_rows}
+        {
+            "id": range(num_rows),
+            "text": [f"text {row}" for row in range(num_rows)],
+            "other": [1.5] * num_rows,
+        }
     )
 
 
 def test_every_document_is_read_once_and_in_order(tmp_path):
     file = stored(tmp_path, table_of(1000), row_group_size=90)
     got = read_all(file)
-    assert [text for records in got for text in records.texts.to_pylist()] == [f"text {row}" for row in range(1000)]
-    assert [name for records in got for name in records.ids.to_pylist()] == [str(row) for row in range(1000)]
+    assert [text for records in got for text in records.texts.to_pylist()] == [
+        f"text {row}" for row in range(1000)
+    ]
+    assert [name for records in got for name in records.ids.to_pylist()] == [
+        str(row) for row in range(1000)
+    ]
     assert sum(records.num_rows for records in got) == 1000
     assert parquet.column_names(file, CONFIG) == ["id", "text", "other"]
 
@@ -73,7 +85,8 @@ def test_small_row_groups_are_one_span_and_large_ones_several(tmp_path, monkeypa
     file = stored(tmp_path, table_of(100), row_group_size=10)
     assert parquet.split(file) == [(0, 10)]
     monkeypatch.setattr(
-        "neardup.io.columns.arrow_rows.PART_BYTES", 2 * pq.ParquetFile(file.path).metadata.row_group(0).total_byte_size
+        "neardup.io.columns.arrow_rows.PART_BYTES",
+        2 * pq.ParquetFile(file.path).metadata.row_group(0).total_byte_size,
     )
     spans = parquet.split(file)
     assert len(spans) >= 5
@@ -85,7 +98,9 @@ def test_small_row_groups_are_one_span_and_large_ones_several(tmp_path, monkeypa
 def test_batches_hold_about_the_requested_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "BATCH_BYTES", 10_000)
     table = pa.table({"text": [f"{row:01000d}" for row in range(100)]})
-    sizes = [records.num_rows for records in read_all(stored(tmp_path, table), Columns(text=("text",)))]
+    sizes = [
+        records.num_rows for records in read_all(stored(tmp_path, table), Columns(text=("text",)))
+    ]
     assert sum(sizes) == 100
     assert 5 <= max(sizes) <= 10
 
@@ -108,7 +123,9 @@ def test_a_document_longer_than_a_batch_is_a_batch_of_its_own(tmp_path, monkeypa
 
 def test_a_file_without_the_column_rejects_every_row(tmp_path):
     got = read_all(stored(tmp_path, pa.table({"body": ["a", "b"]})))
-    assert [records.rejected for records in got] == [[(0, "no column 'text'"), (1, "no column 'text'")]]
+    assert [records.rejected for records in got] == [
+        [(0, "no column 'text'"), (1, "no column 'text'")]
+    ]
 
 
 def test_names_with_dots_are_columns(tmp_path):
@@ -152,7 +169,9 @@ def test_equal_verdicts_write_equal_bytes(tmp_path):
 
 
 def test_marks_are_appended_and_rejected_rows_left_out(tmp_path):
-    target = written(stored(tmp_path, table_of(4)), tmp_path, [True, False, False, True], removed=[2], mark=True)
+    target = written(
+        stored(tmp_path, table_of(4)), tmp_path, [True, False, False, True], removed=[2], mark=True
+    )
     got = pq.read_table(target).drop_columns(["text", "other"]).to_pylist()
     assert [tuple(row.values()) for row in got] == [
         (0, True, None, None, 1),
@@ -168,7 +187,9 @@ def test_marking_a_marked_file_replaces_the_marks(tmp_path):
     assert pq.read_table(target)["neardup_kept"].to_pylist() == [True, True, True, False]
 
 
-@pytest.mark.parametrize("num_copies", [1, 20], ids=["one in three removed", "one in sixty removed"])
+@pytest.mark.parametrize(
+    "num_copies", [1, 20], ids=["one in three removed", "one in sixty removed"]
+)
 def test_columns_of_every_type_round_trip(tmp_path, num_copies):
     values = {
         "text": pa.array(["a", "b", None], pa.large_string()),
@@ -186,11 +207,14 @@ def test_columns_of_every_type_round_trip(tmp_path, num_copies):
         "half": pa.array(np.array([1, 2, 3], np.float16)),
         "uuid": pa.array([b"0" * 16, b"1" * 16, None], pa.uuid()),
         "tensor": pa.ExtensionArray.from_storage(
-            pa.fixed_shape_tensor(pa.int32(), [2]), pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int32(), 2))
+            pa.fixed_shape_tensor(pa.int32(), [2]),
+            pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int32(), 2)),
         ),
     }
     fields = [pa.field(name, array.type, metadata={"unit": name}) for name, array in values.items()]
-    table = pa.table(list(values.values()), pa.schema(fields, metadata={"source": "crawl", "pandas": "{}"}))
+    table = pa.table(
+        list(values.values()), pa.schema(fields, metadata={"source": "crawl", "pandas": "{}"})
+    )
     file = stored(tmp_path, pa.concat_tables([table] * num_copies))
     source = pq.read_table(file.path)
     got = pq.read_table(written(file, tmp_path, [True, False] + [True] * (source.num_rows - 2)))
@@ -199,7 +223,9 @@ def test_columns_of_every_type_round_trip(tmp_path, num_copies):
 
 
 def test_categories_that_differ_between_row_groups_round_trip(tmp_path):
-    column = pa.chunked_array([pa.array(names).dictionary_encode() for names in (["a", "b"], ["c", "a"], ["b", "d"])])
+    column = pa.chunked_array(
+        [pa.array(names).dictionary_encode() for names in (["a", "b"], ["c", "a"], ["b", "d"])]
+    )
     file = stored(tmp_path, pa.table({"category": column}), row_group_size=2)
     got = pq.read_table(written(file, tmp_path, [True, True, False, True, True, True]))
     assert got["category"].to_pylist() == ["a", "b", "a", "b", "d"]
@@ -226,12 +252,18 @@ def test_codecs_encodings_and_row_groups_are_preserved(tmp_path):
     assert [chunk.is_stats_set for chunk in chunks] == [True, False, False, False]
     assert all(chunk.has_offset_index for chunk in chunks)
     assert list(metadata.row_group(0).sorting_columns) == order
-    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [100] * 9 + [99]
+    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [
+        100
+    ] * 9 + [99]
 
 
 def test_old_timestamps_and_the_list_names_of_other_writers_are_written_compressed(tmp_path):
     table = pa.table({"time": pa.array([1, 2], pa.timestamp("ns")), "list": [[1], [2]]})
-    options = {"use_deprecated_int96_timestamps": True, "use_compliant_nested_type": False, "compression": "zstd"}
+    options = {
+        "use_deprecated_int96_timestamps": True,
+        "use_compliant_nested_type": False,
+        "compression": "zstd",
+    }
     file = stored(tmp_path, table, **options)
     target = written(file, tmp_path, [True, False])
     chunks = [pq.ParquetFile(target).metadata.row_group(0).column(place) for place in range(2)]
@@ -251,26 +283,39 @@ def test_a_large_row_group_is_written_as_several(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("names", [("id", "text"), ("text",)])
 @pytest.mark.parametrize(("mark", "one_in"), [(False, 3), (False, 50), (True, 3)])
-def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(tmp_path, monkeypatch, names, mark, one_in):
+def test_rows_in_memory_and_rows_read_again_give_the_same_bytes(
+    tmp_path, monkeypatch, names, mark, one_in
+):
     cut(monkeypatch, batch_bytes=500)
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 3000)  # batches are read, then cut, so that they must be joined
+    monkeypatch.setattr(
+        parquet, "BATCH_BYTES", 3000
+    )  # batches are read, then cut, so that they must be joined
     texts = [None if row % 7 == 0 else f"{row:0{row % 90 + 1}d}" for row in range(600)]
-    table = pa.table({"other": [["a"] * (row % 3) for row in range(600)], "text": texts, "id": range(600)})
+    table = pa.table(
+        {"other": [["a"] * (row % 3) for row in range(600)], "text": texts, "id": range(600)}
+    )
     file = stored(tmp_path, table, row_group_size=150)
     cut(monkeypatch, part_bytes=file.size // 2)
     columns = Columns(text=("text",), id="id" if "id" in names else None)
     held = {
-        span: [records.columns for records in parquet.read(file, span, columns, CONFIG)] for span in parquet.split(file)
+        span: [records.columns for records in parquet.read(file, span, columns, CONFIG)]
+        for span in parquet.split(file)
     }
     assert len(held) > 1
     assert max(map(len, held.values())) > 2
-    assert all(set(batch.schema.names) == set(names) for batches in held.values() for batch in batches)
+    assert all(
+        set(batch.schema.names) == set(names) for batches in held.values() for batch in batches
+    )
     removed = list(range(0, 600, one_in))
     is_kept = [row % one_in > 0 for row in range(600)]
     again = written(file, tmp_path, is_kept, removed, mark=mark).read_bytes()
     target = tmp_path / "out" / "held.parquet"
     decided = dataclasses.replace(verdicts(is_kept, removed), cached=held)
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", only(pq.ParquetFile.iter_batches, {"other", *names} - {*names}))
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "iter_batches",
+        only(pq.ParquetFile.iter_batches, {"other", *names} - {*names}),
+    )
     parquet.write(file, os.fspath(target), decided, Config(mark=mark))
     assert target.read_bytes() == again
 
@@ -333,7 +378,11 @@ def test_a_damaged_file_raises_with_its_path_and_a_reason_of_one_line(tmp_path, 
 
 
 def test_damage_in_the_middle_raises_on_reading_and_on_writing(tmp_path):
-    file = stored(tmp_path, pa.table({"text": [os.urandom(50).hex() for _ in range(10_000)]}), compression="zstd")
+    file = stored(
+        tmp_path,
+        pa.table({"text": [os.urandom(50).hex() for _ in range(10_000)]}),
+        compression="zstd",
+    )
     path = Path(file.path)
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 200_000] = bytes(200_000)
@@ -365,6 +414,9 @@ def test_remote_files_are_read_and_written(tmp_path):
         size=file.size,
         modified="",
     )
-    assert [text for records in read_all(remote) for text in records.texts.to_pylist()][:2] == ["text 0", "text 1"]
+    assert [text for records in read_all(remote) for text in records.texts.to_pylist()][:2] == [
+        "text 0",
+        "text 1",
+    ]
     assert pq.read_table(written(remote, tmp_path, [True] * 9 + [False])).num_rows == 9
     assert pq.read_table(written(remote, tmp_path, [True] * 10)).num_rows == 10

@@ -18,14 +18,19 @@ def stored(folder, values, **options):
 
 def found(path, group=0, data=None):
     parquet = pq.ParquetFile(path)
-    chunk, level = parquet.metadata.row_group(group).column(0), parquet.schema.column(0).max_definition_level
+    chunk, level = (
+        parquet.metadata.row_group(group).column(0),
+        parquet.schema.column(0).max_definition_level,
+    )
     with pa.BufferReader(path.read_bytes() if data is None else data) as source:
         return find_dictionary(source, chunk, level)
 
 
 def row_bytes(path, names=("text",)):
     seen = str(path.stat().st_mtime_ns)
-    file = InputFile(path=str(path), name="a", format="parquet", compression=None, size=1, modified=seen)
+    file = InputFile(
+        path=str(path), name="a", format="parquet", compression=None, size=1, modified=seen
+    )
     with pq.ParquetFile(path) as source:
         return parquet_sizes.row_bytes(file, source, [0], list(names))
 
@@ -33,20 +38,25 @@ def row_bytes(path, names=("text",)):
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "lz4"])
 def test_the_encoded_values_and_the_size_of_the_dictionary_are_found(tmp_path, version, codec):
-    # pyarrow looks at the size of the dictionary every 1,024 rows: the first ones are in it, the rest is not.
+    # pyarrow looks at the size of the dictionary every 1,024 rows: the first ones are in it, the
+    # rest is not.
     values = [f"{row:02000d}" for row in range(3000)]
     path = stored(tmp_path, values, data_page_version=version, compression=codec)
     chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
     assert chunk.has_dictionary_page
     assert "PLAIN" in chunk.encodings
-    assert found(path) == Dictionary(num_encoded=1024, num_bytes=1024 * 2004, comes_first=True, most_used=1)
+    assert found(path) == Dictionary(
+        num_encoded=1024, num_bytes=1024 * 2004, comes_first=True, most_used=1
+    )
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
 @pytest.mark.parametrize("nullable", [False, True])
 @pytest.mark.parametrize("kinds", [1, 2, 5, 300, 9000])
-def test_the_most_frequent_value_is_counted_from_the_references(tmp_path, version, codec, nullable, kinds):
+def test_the_most_frequent_value_is_counted_from_the_references(
+    tmp_path, version, codec, nullable, kinds
+):
     draw = random.Random(kinds)
     values = [f"value {draw.randrange(kinds)}" for _ in range(20_000)]
     values += ["value 0"] * 3000 + [f"value {number}" for number in range(kinds)]
@@ -55,7 +65,10 @@ def test_the_most_frequent_value_is_counted_from_the_references(tmp_path, versio
     path = tmp_path / "source.parquet"
     table = pa.table([values], pa.schema([pa.field("text", pa.string(), nullable=nullable)]))
     pq.write_table(table, path, data_page_version=version, compression=codec)
-    dictionary, most = found(path), max(Counter(value for value in values if value is not None).values())
+    dictionary, most = (
+        found(path),
+        max(Counter(value for value in values if value is not None).values()),
+    )
     assert dictionary.num_encoded == len(values)
     # The last group of eight of every page is padded with references to entry 0.
     assert most <= dictionary.most_used <= most + 7 * (len(values) // 1024 + 1)
@@ -64,14 +77,18 @@ def test_the_most_frequent_value_is_counted_from_the_references(tmp_path, versio
 def test_uses_are_unknown_if_there_are_too_many_runs(tmp_path):
     # Runs of eight equal values alternate with others.
     values = [str(number % 7) for number in range(8)] * 3 + ["a"] * 24
-    path = stored(tmp_path, values * 5000, compression="none", data_page_size=1 << 20, max_rows_per_page=10**6)
+    path = stored(
+        tmp_path, values * 5000, compression="none", data_page_size=1 << 20, max_rows_per_page=10**6
+    )
     assert found(path).most_used == len(values) * 5000
 
 
 def test_pages_that_hold_fewer_values_than_the_column_or_a_negative_number_are_unknown(tmp_path):
     path = stored(tmp_path, ["a", "b", "a"], compression="none")
     data, chunk = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0).column(0)
-    at = data.index(b"\x06", chunk.data_page_offset)  # three values, as a signed number of variable length
+    at = data.index(
+        b"\x06", chunk.data_page_offset
+    )  # three values, as a signed number of variable length
     assert found(path) is not None
     assert found(path, data=data[:at] + b"\x04" + data[at + 1 :]) is None
     assert found(path, data=data[:at] + b"\x05" + data[at + 1 :]) is None  # minus three
@@ -80,7 +97,9 @@ def test_pages_that_hold_fewer_values_than_the_column_or_a_negative_number_are_u
 def test_headers_with_long_statistics_are_read(tmp_path):
     values = [f"{letter}" * 4000 for letter in "abcdefgh"] * 2
     path = stored(tmp_path, values, compression="none", data_page_size=1, write_batch_size=1)
-    assert found(path) == Dictionary(num_encoded=16, num_bytes=8 * 4004, comes_first=True, most_used=2)
+    assert found(path) == Dictionary(
+        num_encoded=16, num_bytes=8 * 4004, comes_first=True, most_used=2
+    )
 
 
 def test_any_damage_to_a_chunk_is_unknown_or_a_number(tmp_path):
@@ -91,7 +110,9 @@ def test_any_damage_to_a_chunk_is_unknown_or_a_number(tmp_path):
     for _ in range(3000):
         damaged = bytearray(data)
         for _ in range(draw.randint(1, 4)):
-            damaged[draw.randrange(offset, offset + 420)] = draw.choice((0, 0x1C, 0x19, 0x7F, 0x80, 0xFF))
+            damaged[draw.randrange(offset, offset + 420)] = draw.choice(
+                (0, 0x1C, 0x19, 0x7F, 0x80, 0xFF)
+            )
         assert isinstance(found(path, data=bytes(damaged)), Dictionary | None)
 
 
@@ -107,7 +128,9 @@ def test_dictionary_values_after_plain_ones_count_as_the_longest(tmp_path, monke
     path = stored(tmp_path, [f"{row:05000d}" for row in range(1500)])
     assert row_bytes(path) < 6000
     monkeypatch.setattr(parquet_sizes, "_known", {})
-    monkeypatch.setattr(parquet_sizes, "find_dictionary", lambda *_: Dictionary(1024, 1 << 20, False, 1024))
+    monkeypatch.setattr(
+        parquet_sizes, "find_dictionary", lambda *_: Dictionary(1024, 1 << 20, False, 1024)
+    )
     assert row_bytes(path) == pytest.approx(5000, rel=0.1)
 
 
@@ -115,11 +138,15 @@ def test_distinct_long_texts_are_not_taken_for_repeated_ones(tmp_path):
     values = [f"{row:0{1_000_000 if row == 7 else 3000}d}" for row in range(1500)]
     path = stored(tmp_path, values, compression="none")
     assert found(path).most_decoded == found(path).num_bytes
-    assert row_bytes(path) == pytest.approx(pq.ParquetFile(path).metadata.row_group(0).total_byte_size / 1500, rel=0.01)
+    assert row_bytes(path) == pytest.approx(
+        pq.ParquetFile(path).metadata.row_group(0).total_byte_size / 1500, rel=0.01
+    )
 
 
 def test_a_row_takes_what_the_longest_value_of_a_repeating_dictionary_takes(tmp_path):
-    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 3000 + [1] * 10, pa.int32()), pa.array(["x" * 1_000_000, "y"]))
+    rows = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 3000 + [1] * 10, pa.int32()), pa.array(["x" * 1_000_000, "y"])
+    )
     path = stored(tmp_path, rows)
     assert pq.ParquetFile(path).metadata.row_group(0).total_byte_size < 2_000_000
     assert row_bytes(path) == 1_000_000 / 4

@@ -27,7 +27,11 @@ def found(path, content, **settings):
 def batches(path, content, **settings):
     file = found(path, content, **settings)
     module = formats.load(file.format)
-    return [batch for span in module.split(file) for batch in module.read(file, span, NO_COLUMNS, Config(**settings))]
+    return [
+        batch
+        for span in module.split(file)
+        for batch in module.read(file, span, NO_COLUMNS, Config(**settings))
+    ]
 
 
 def only(path, content, **settings):
@@ -50,7 +54,9 @@ def test_a_file_is_one_document(tmp_path, content):
     assert (batch.num_rows, batch.rows.tolist(), batch.texts.to_pylist()) == (1, [0], [content])
     assert batch.texts.type == pa.large_string()
     assert (batch.ids.to_pylist(), batch.ids.type, batch.rejected) == ([None], pa.string(), [])
-    assert only(tmp_path / "b.txt", b"\xef\xbb\xbf" + content.encode()).texts.to_pylist() == [content]
+    assert only(tmp_path / "b.txt", b"\xef\xbb\xbf" + content.encode()).texts.to_pylist() == [
+        content
+    ]
 
 
 def test_a_file_that_is_not_utf8_is_rejected_with_the_byte(tmp_path):
@@ -82,7 +88,9 @@ def test_plain_text_has_no_columns(tmp_path):
 
 
 def test_every_line_is_a_document_and_blank_ones_are_counted(tmp_path):
-    batch = only(tmp_path / "a.txt", b"\xef\xbb\xbfone\r\n\n  \ntw\xc3\xb6 \nb\xffd\nlast", lines=True)
+    batch = only(
+        tmp_path / "a.txt", b"\xef\xbb\xbfone\r\n\n  \ntw\xc3\xb6 \nb\xffd\nlast", lines=True
+    )
     assert batch.num_rows == 6
     assert batch.rows.tolist() == [0, 3, 5]
     assert batch.texts.to_pylist() == ["one", "twö ", "last"]
@@ -102,7 +110,9 @@ def test_lines_come_in_spans_and_bounded_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "BATCH_BYTES", 50)
     monkeypatch.setattr(gather, "MAX_ROWS", 4)
     parts = batches(tmp_path / "a.txt", content, lines=True)
-    assert [line for part in parts for line in part.texts.to_pylist()] == content.decode().splitlines()
+    assert [
+        line for part in parts for line in part.texts.to_pylist()
+    ] == content.decode().splitlines()
     assert max(part.num_rows for part in parts) == 4
     assert len(lines.split(found(tmp_path / "a.txt", content))) == 3
 

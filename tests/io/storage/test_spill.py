@@ -14,13 +14,19 @@ import pytest
 from neardup.errors import StaleError
 from neardup.io.storage.spill import Shelves, sort_on_disk
 
-COLUMNS = pa.schema([("key", pa.int64()), ("text", pa.string()), ("number", pa.float64()), ("row", pa.int64())])
+COLUMNS = pa.schema(
+    [("key", pa.int64()), ("text", pa.string()), ("number", pa.float64()), ("row", pa.int64())]
+)
 
 
 def random_rows(seed, num_rows):
     rng = random.Random(seed)
-    keys = [rng.choice([rng.randint(-(2**63), 2**63 - 1), rng.randint(-2, 2)]) for _ in range(num_rows)]
-    texts = [rng.choice([None, "", "a", "B", "é", "b" * rng.randint(0, 9)]) for _ in range(num_rows)]
+    keys = [
+        rng.choice([rng.randint(-(2**63), 2**63 - 1), rng.randint(-2, 2)]) for _ in range(num_rows)
+    ]
+    texts = [
+        rng.choice([None, "", "a", "B", "é", "b" * rng.randint(0, 9)]) for _ in range(num_rows)
+    ]
     numbers = [rng.choice([None, -0.5, 0.0, 1e300, float("inf")]) for _ in range(num_rows)]
     return [
         dict(zip(COLUMNS.names, values, strict=True))
@@ -42,7 +48,9 @@ def sorted_rows(batches):
 def test_rows_sorted_on_disk_are_those_sorted_in_python(tmp_path, seed, threads):
     rows = random_rows(seed, 2000)
     by = [("key", "ascending"), ("row", "descending")]
-    found = sorted_rows(sort_on_disk(batches_of(rows, 300), COLUMNS, by, tmp_path / "sort", 1, threads))
+    found = sorted_rows(
+        sort_on_disk(batches_of(rows, 300), COLUMNS, by, tmp_path / "sort", 1, threads)
+    )
     assert found == sorted(rows, key=lambda row: (row["key"], -row["row"]))
 
 
@@ -56,7 +64,9 @@ def test_texts_nulls_and_numbers_are_sorted_as_arrow_does(tmp_path, direction):
 
 def test_a_sort_larger_than_its_memory_uses_the_disk(tmp_path):
     num_rows, step = 3_000_000, 500_000
-    columns = pa.schema([("key", pa.int64()), *((f"more_{number}", pa.int64()) for number in range(9))])
+    columns = pa.schema(
+        [("key", pa.int64()), *((f"more_{number}", pa.int64()) for number in range(9))]
+    )
 
     def batches():
         for start in range(0, num_rows, step):
@@ -86,7 +96,9 @@ def test_an_empty_sort_has_no_result(tmp_path):
 
 
 def documents_of(*rows):
-    return pa.record_batch({"row": pa.array(rows, pa.int64()), "text": [f"text {row}" for row in rows]})
+    return pa.record_batch(
+        {"row": pa.array(rows, pa.int64()), "text": [f"text {row}" for row in rows]}
+    )
 
 
 def rows_on(store, shelf):
@@ -107,7 +119,9 @@ def test_a_shelf_returns_rows_in_the_order_they_were_added(store):
     for row in range(30):
         store.put(row % 3, documents_of(row, row + 100))
     for shelf in range(3):
-        assert rows_on(store, shelf) == [number for row in range(shelf, 30, 3) for number in (row, row + 100)]
+        assert rows_on(store, shelf) == [
+            number for row in range(shelf, 30, 3) for number in (row, row + 100)
+        ]
     assert next(store.batches(1)).column("text")[0].as_py() == "text 1"
 
 
@@ -208,6 +222,9 @@ for found in sort_on_disk([batch], batch.schema, [("row", "ascending")], pathlib
 
 def test_a_sort_that_takes_long_prints_no_progress(tmp_path):
     process = subprocess.run(
-        [sys.executable, "-c", NOTE_PROGRESS, tmp_path / "sort"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", NOTE_PROGRESS, tmp_path / "sort"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert process.stdout.splitlines() == ["[(False,)]", "{'row': [1, 2]}"]

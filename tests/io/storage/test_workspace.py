@@ -18,7 +18,15 @@ import pytest
 import neardup
 from neardup.errors import ConfigError, DataError, NearDupError, StaleError
 from neardup.io.storage import workspace as module
-from neardup.io.storage.work_folder import JOURNAL, LOCK, folder_of, remove_folder, remove_tree, reserve, write_marker
+from neardup.io.storage.work_folder import (
+    JOURNAL,
+    LOCK,
+    folder_of,
+    remove_folder,
+    remove_tree,
+    reserve,
+    write_marker,
+)
 from neardup.io.storage.workspace import (
     Workspace,
     check_output,
@@ -82,7 +90,14 @@ def finished_output(out, text="old"):
     out.mkdir()
     (out / "kept").mkdir()
     (out / "removed.parquet").write_text("")
-    stored_report = {"schema": 2, "config": {}, "plan": {}, "documents": 0, "text": text, "files": written_files(out)}
+    stored_report = {
+        "schema": 2,
+        "config": {},
+        "plan": {},
+        "documents": 0,
+        "text": text,
+        "files": written_files(out),
+    }
     (out / "report.json").write_text(json.dumps(stored_report))
 
 
@@ -129,7 +144,9 @@ def test_a_failed_attempt_is_not_finished(workspace):
     assert workspace.checkpoint("one", writer("whole")).read_text() == "whole"
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.write_text("other"), lambda path: path.unlink()])
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.write_text("other"), lambda path: path.unlink()]
+)
 def test_a_changed_or_missing_file_is_produced_again(workspace, damage):
     damage(workspace.checkpoint("one", writer("x")))
     again = Workspace(workspace.folder)
@@ -189,7 +206,9 @@ def test_files_finished_after_a_torn_line_are_remembered(workspace):
     assert Workspace(workspace.folder).has("two")
 
 
-@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"\n", b'{"checksum": "x"}\n', b'{"name": "one", "che'])
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe\n", b"\n", b'{"checksum": "x"}\n', b'{"name": "one", "che']
+)
 def test_a_malformed_journal_line_is_skipped(workspace, line):
     (workspace.folder / JOURNAL).write_bytes(line)
     assert not Workspace(workspace.folder).has("one")
@@ -225,7 +244,11 @@ def test_batches_are_read_with_the_requested_columns(tmp_path):
 
 def test_the_work_folder_is_hidden_beside_the_output(tmp_path):
     with opened(tmp_path / "deep" / "out") as workspace:
-        assert workspace.folder == tmp_path / "deep" / ".out.neardup" == folder_of(tmp_path / "deep" / "out")
+        assert (
+            workspace.folder
+            == tmp_path / "deep" / ".out.neardup"
+            == folder_of(tmp_path / "deep" / "out")
+        )
         assert workspace.folder.is_dir()
 
 
@@ -262,11 +285,20 @@ def test_a_new_run_uses_nothing_of_another_run(tmp_path):
         ({"version": "2.0"}, "neardup was 1.0, now 2.0"),
         ({"command": "pairs"}, "command was dedup, now pairs"),
         ({"settings": {"threshold": 0.9, "keep": "first"}}, "threshold was 0.8, now 0.9"),
-        ({"settings": {"threshold": 0.9, "keep": "last"}}, "threshold was 0.8, now 0.9; keep was 'first', now 'last'"),
+        (
+            {"settings": {"threshold": 0.9, "keep": "last"}},
+            "threshold was 0.8, now 0.9; keep was 'first', now 'last'",
+        ),
         ({"settings": {**MANIFEST["settings"], "size": 3}}, "size was None, now 3"),
         ({"inputs": MANIFEST["inputs"][:1]}, "b.jsonl was an input of that run"),
-        ({"inputs": [*MANIFEST["inputs"], {"path": "c.jsonl", "size": 1}]}, "c.jsonl was not an input of that run"),
-        ({"inputs": [{"path": "a.jsonl", "size": 9}, MANIFEST["inputs"][1]]}, "a.jsonl has changed since"),
+        (
+            {"inputs": [*MANIFEST["inputs"], {"path": "c.jsonl", "size": 1}]},
+            "c.jsonl was not an input of that run",
+        ),
+        (
+            {"inputs": [{"path": "a.jsonl", "size": 9}, MANIFEST["inputs"][1]]},
+            "a.jsonl has changed since",
+        ),
         ({"inputs": MANIFEST["inputs"][::-1]}, "inputs"),
         ({"digest_format": "product-1"}, "digests were sums, now product-1"),
     ],
@@ -364,7 +396,10 @@ def test_a_killed_run_leaves_no_lock_behind(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="is a file, not a folder") as error, opened(tmp_path / "file" / "out"):
+    with (
+        pytest.raises(DataError, match="is a file, not a folder") as error,
+        opened(tmp_path / "file" / "out"),
+    ):
         pass
     assert error.value.hint == "choose another -o"
 
@@ -403,7 +438,10 @@ def test_a_foreign_folder_is_never_overwritten(tmp_path, name):
 def test_an_output_that_is_a_link_fails_before_the_work_begins(tmp_path, leads_to, overwrite):
     finished_output(tmp_path / "old")
     (tmp_path / "out").symlink_to(tmp_path / leads_to)
-    with pytest.raises(DataError, match="symbolic link"), opened(tmp_path / "out", overwrite=overwrite):
+    with (
+        pytest.raises(DataError, match="symbolic link"),
+        opened(tmp_path / "out", overwrite=overwrite),
+    ):
         pass
     assert (tmp_path / "old" / "report.json").exists()
 
@@ -499,7 +537,9 @@ def test_removing_a_link_does_not_remove_its_target(tmp_path):
 def test_no_name_points_outside_the_folder(workspace, name):
     with pytest.raises(DataError, match="points outside"):
         workspace.checkpoint(name, writer("x"))
-    (workspace.folder / JOURNAL).write_text(json.dumps({"name": name, "checksum": "", "facts": {}}) + "\n")
+    (workspace.folder / JOURNAL).write_text(
+        json.dumps({"name": name, "checksum": "", "facts": {}}) + "\n"
+    )
     assert not Workspace(workspace.folder).has(name)
 
 
@@ -574,7 +614,17 @@ def test_a_journal_line_that_is_not_an_object_is_skipped(workspace, line):
 
 
 @pytest.mark.parametrize(
-    "manifest", [b"7", b"[]", b"null", b'{"version": 1}', b"\xff", b"[" * 100_000, {"inputs": [7]}, {"settings": None}]
+    "manifest",
+    [
+        b"7",
+        b"[]",
+        b"null",
+        b'{"version": 1}',
+        b"\xff",
+        b"[" * 100_000,
+        {"inputs": [7]},
+        {"settings": None},
+    ],
 )
 def test_an_invalid_manifest_starts_over(tmp_path, manifest):
     with opened(tmp_path / "out") as workspace:
@@ -585,7 +635,9 @@ def test_an_invalid_manifest_starts_over(tmp_path, manifest):
         assert not workspace.has("one")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are those of files")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells which pages are those of files"
+)
 def test_pages_of_a_table_are_released_after_reading(tmp_path):
     batch = pa.record_batch({"number": pa.array(range(1 << 17)), "other": pa.array(range(1 << 17))})
     write_batches(tmp_path / "table.arrow", iter([batch] * 48), batch.schema)
@@ -607,7 +659,10 @@ def test_a_disk_without_locks_is_not_another_run(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("a text")
     neardup.Index.create(tmp_path / "index").close()
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(DataError, match=r"cannot be locked: No locks available[\s\S]*hint: choose -o on another disk"):
+    with pytest.raises(
+        DataError,
+        match=r"cannot be locked: No locks available[\s\S]*hint: choose -o on another disk",
+    ):
         neardup.deduplicate(tmp_path / "a.txt", out=tmp_path / "out")
     with pytest.raises(DataError, match=r"the index .* cannot be locked"):
         neardup.Index.open(tmp_path / "index").insert(["a text"])

@@ -14,8 +14,8 @@ from neardup.engines.base import BatchStep
 from neardup.io.free_memory import free_bytes
 
 U64 = npt.NDArray[np.uint64]
-# After this share of the input the total size of all sets can be estimated; sets that will not fit are not collected.
-# 5 GB of text used to collect 4.4 GB before giving up, which took 12 s of 36.
+# After this share of the input the total size of all sets can be estimated; sets that will not fit
+# are not collected. 5 GB of text used to collect 4.4 GB before giving up, which took 12 s of 36.
 _KNOWN_AFTER: Final = 0.05
 _TOLERANCE: Final = 1.25
 # The offset of a set that is not kept.
@@ -25,9 +25,10 @@ NOWHERE: Final = -1
 class Arena:
     """Takes sets up to a third of the available memory, and drops all of them when they exceed it.
 
-    Available memory is measured with the first set: by then kernels are compiled, and the first batches are in memory.
-    The address space for all sets is reserved at once, and memory is used as several threads copy sets in parallel.
-    Growing an array would zero it first, on one thread: 5 % of the time of a run.
+    Available memory is measured with the first set: by then kernels are compiled, and the first
+    batches are in memory. The address space for all sets is reserved at once, and memory is used as
+    several threads copy sets in parallel. Growing an array would zero it first, on one thread: 5 %
+    of the time of a run.
     """
 
     def __init__(self, room: Callable[[], int] | None) -> None:
@@ -81,8 +82,8 @@ class Arena:
 def _reserved(num_bytes: int) -> U64:
     """Return an array whose pages take memory only when written to; empty if the system refuses.
 
-    NumPy requests huge pages, whose first access takes five times as long as that of small ones (3.3 instead of .6 s
-    per GB).
+    NumPy requests huge pages, whose first access takes five times as long as that of small ones
+    (3.3 instead of .6 s per GB).
     """
     try:
         buffer = pa.allocate_buffer(num_bytes // 8 * 8, memory_pool=pa.system_memory_pool())
@@ -94,11 +95,16 @@ def _reserved(num_bytes: int) -> U64:
 class ArenaTable:
     """A table computed from the sets in the arena by a step, each time it is read.
 
-    `batches` have the columns row, group, num_shingles and held_at; the step gets the set in place of the text.
+    `batches` have the columns row, group, num_shingles and held_at; the step gets the set in place
+    of the text.
     """
 
     def __init__(
-        self, batches: Callable[[], Iterable[pa.RecordBatch]], arena: Arena, step: BatchStep, schema: pa.Schema
+        self,
+        batches: Callable[[], Iterable[pa.RecordBatch]],
+        arena: Arena,
+        step: BatchStep,
+        schema: pa.Schema,
     ) -> None:
         self._batches, self._arena, self._step = batches, arena, step
         self.schema = schema
@@ -111,4 +117,6 @@ class ArenaTable:
                 continue
             starts, sizes = (batch.column(name).to_numpy() for name in ("held_at", "num_shingles"))
             sets = {"row": batch.column("row"), "text": self._arena.views(starts, sizes)}
-            yield self._step(pa.record_batch(sets | {"group": batch.column("group")})).select(list(columns))
+            yield self._step(pa.record_batch(sets | {"group": batch.column("group")})).select(
+                list(columns)
+            )

@@ -34,7 +34,13 @@ from neardup.engines.base import (
 from neardup.engines.local.arena import Arena, ArenaTable
 from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import SHELF_BYTES, cut_held, map_shelved, mapped_by, plan_shelves
+from neardup.engines.local.shelves import (
+    SHELF_BYTES,
+    cut_held,
+    map_shelved,
+    mapped_by,
+    plan_shelves,
+)
 from neardup.engines.local.tables import (
     FileTable,
     InMemoryTable,
@@ -49,7 +55,12 @@ from neardup.engines.local.tables import (
     sub_schema,
 )
 from neardup.engines.local.threads import Threads
-from neardup.engines.local.verified import Verification, VerifiedTable, has_verified, verified_checkpoint
+from neardup.engines.local.verified import (
+    Verification,
+    VerifiedTable,
+    has_verified,
+    verified_checkpoint,
+)
 from neardup.events import Tally
 from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.storage.spill import Shelves, SortKey, drained, sort_in_memory, sort_on_disk
@@ -61,7 +72,8 @@ I64 = npt.NDArray[np.int64]
 R = TypeVar("R")
 # Sorting or hashing in memory takes about this many times the size of the columns.
 _GROUPING_COST: Final = 6
-# Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: with more ranges than this, it is sorted.
+# Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: with more ranges than
+# this, it is sorted.
 _MAX_RANGES: Final = 32
 # The tables of the first pass, and of verification with all sets in memory.
 _SKETCHES: Final = "sketch"
@@ -72,7 +84,10 @@ class LocalEngine(Threads):
     """Runs stages on the threads of this process."""
 
     def __init__(
-        self, threads: int | None = None, workspace: Workspace | None = None, memory: int | None = None
+        self,
+        threads: int | None = None,
+        workspace: Workspace | None = None,
+        memory: int | None = None,
     ) -> None:
         super().__init__(threads)
         self._workspace = workspace
@@ -80,7 +95,9 @@ class LocalEngine(Threads):
         self._memory = Memory(memory) if workspace is not None else None
         self._arena = Arena(None if self._memory is None else self._memory.room)
 
-    def map_documents(self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance) -> Table:
+    def map_documents(
+        self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance
+    ) -> Table:
         """Apply a step to every document, then number the rows and compute their keep order."""
         self._skip_parts(documents, advance)
         done = 0
@@ -113,12 +130,20 @@ class LocalEngine(Threads):
         self.side_by_side(skip, range(documents.num_parts))
 
     def map_read(
-        self, name: str, documents: Documents, sketches: Table, where: Bools, step: BatchStep, schema: pa.Schema
+        self,
+        name: str,
+        documents: Documents,
+        sketches: Table,
+        where: Bools,
+        step: BatchStep,
+        schema: pa.Schema,
     ) -> Table:
         """Map the sets in memory lazily; if some are missing, read all parts again and store the results."""
         if self._holds_all:
             columns = ["row", "group", "num_shingles", "held_at"]
-            return ArenaTable(partial(filtered, sketches, columns, where), self._arena, step, schema)
+            return ArenaTable(
+                partial(filtered, sketches, columns, where), self._arena, step, schema
+            )
 
         def read(part: int) -> Iterator[pa.RecordBatch]:
             return chosen(documents.read(part, no_progress), where)
@@ -144,20 +169,33 @@ class LocalEngine(Threads):
         with ThreadPoolExecutor(self.threads) as workers:
 
             def results(part: int) -> Iterator[pa.RecordBatch]:
-                return written.keep(part, (done for _, done in self.in_order(read(part), step, workers, slots)))
+                return written.keep(
+                    part, (done for _, done in self.in_order(read(part), step, workers, slots))
+                )
 
             if workspace is None:
-                return InMemoryTable([batch for part in range(documents.num_parts) for batch in results(part)], schema)
+                return InMemoryTable(
+                    [batch for part in range(documents.num_parts) for batch in results(part)],
+                    schema,
+                )
 
             def store(part: int) -> Path:
                 file = part_file(name, part)
-                return workspace.checkpoint(file, lambda path: write_batches(path, results(part), schema))
+                return workspace.checkpoint(
+                    file, lambda path: write_batches(path, results(part), schema)
+                )
 
-            paths = self.side_by_side(store, range(documents.num_parts), in_order=documents.stops_at_first)
+            paths = self.side_by_side(
+                store, range(documents.num_parts), in_order=documents.stops_at_first
+            )
         # In the first pass, rows and priorities are still local to the part.
-        return FileTable(paths, schema, self.room() // 16, documents if name == _SKETCHES else None, written)
+        return FileTable(
+            paths, schema, self.room() // 16, documents if name == _SKETCHES else None, written
+        )
 
-    def scan_documents(self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance) -> pa.Table:
+    def scan_documents(
+        self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance
+    ) -> pa.Table:
         """Apply a step to every document and return the results in memory, in the order of parts and batches."""
         slots = threading.Semaphore(2 * self.threads + 1)
         with ThreadPoolExecutor(self.threads) as workers:
@@ -166,7 +204,9 @@ class LocalEngine(Threads):
                 found = self.in_order(documents.read(part, advance), step, workers, slots)
                 return [result for _, result in found if result.num_rows]
 
-            parts = self.side_by_side(results, range(documents.num_parts), in_order=documents.stops_at_first)
+            parts = self.side_by_side(
+                results, range(documents.num_parts), in_order=documents.stops_at_first
+            )
         return pa.Table.from_batches(chain.from_iterable(parts), schema=schema)
 
     def room(self) -> int:
@@ -215,10 +255,14 @@ class LocalEngine(Threads):
 
         if self._workspace is None:
             return InMemoryTable(list(results()), schema)
-        path = self._workspace.checkpoint(f"{name}.arrow", lambda path: write_batches(path, results(), schema))
+        path = self._workspace.checkpoint(
+            f"{name}.arrow", lambda path: write_batches(path, results(), schema)
+        )
         return FileTable([path], schema, self.room() // 16)
 
-    def count(self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int) -> Counts:
+    def count(
+        self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int
+    ) -> Counts:
         """Count on one thread, because concurrent increments of a counter would be lost; another one reads ahead."""
         counts = np.zeros(num_places, np.uint8)
         for batch in self.ahead(filtered(table, columns, where)):
@@ -236,14 +280,21 @@ class LocalEngine(Threads):
         return counted
 
     def map_groups(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
+        self,
+        table: Table,
+        views: Sequence[View],
+        step: BatchStep,
+        where: Bools | None,
+        advance: Advance,
     ) -> Iterator[pa.RecordBatch]:
         """Group a view in memory if it fits, else by ranges of its keys; with too many ranges, sort it on disk."""
         num_rows = num_rows_of(table) if where is None else int(np.count_nonzero(where))
         size = num_rows * 8 * max(len(view.columns) for view in views)
         cost, ranges = size * _GROUPING_COST, 1
         if self._memory is not None:
-            while ranges <= _MAX_RANGES and self.threads * cost > ranges * (self._memory.room() // 2):
+            while ranges <= _MAX_RANGES and self.threads * cost > ranges * (
+                self._memory.room() // 2
+            ):
                 ranges *= 2
         if ranges > _MAX_RANGES:
             yield from self._map_sorted(table, views, step, where, advance)
@@ -252,11 +303,17 @@ class LocalEngine(Threads):
         # The columns may fit in memory even if grouping them does not.
         most = float("inf") if self._memory is None else self._memory.room() // 6
 
-        def mapped(view: View, number: int, held: Sequence[pa.RecordBatch] | None) -> pa.RecordBatch:
+        def mapped(
+            view: View, number: int, held: Sequence[pa.RecordBatch] | None
+        ) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
-            # No variable holds the batches of the range, so that they are freed before the step begins.
+            # No variable holds the batches of the range, so that they are freed before the step
+            # begins.
             return step(
-                schemas.one_batch(list(in_range(batches, view.by[0], number, ranges)), sub_schema(table, view.columns))
+                schemas.one_batch(
+                    list(in_range(batches, view.by[0], number, ranges)),
+                    sub_schema(table, view.columns),
+                )
             )
 
         with ThreadPoolExecutor(self.threads) as pool:
@@ -271,12 +328,21 @@ class LocalEngine(Threads):
                 yield waiting.popleft().result()
 
     def _map_sorted(
-        self, table: Table, views: Sequence[View], step: BatchStep, where: Bools | None, advance: Advance
+        self,
+        table: Table,
+        views: Sequence[View],
+        step: BatchStep,
+        where: Bools | None,
+        advance: Advance,
     ) -> Iterator[pa.RecordBatch]:
         for view in views:
             keys = [(name, "ascending") for name in view.by + view.order]
-            rows = self.sort(filtered(table, view.columns, where), sub_schema(table, view.columns), keys)
-            yield from map(step, whole_groups(rows, view.by) if view.is_whole else headed_groups(rows, view.by))
+            rows = self.sort(
+                filtered(table, view.columns, where), sub_schema(table, view.columns), keys
+            )
+            yield from map(
+                step, whole_groups(rows, view.by) if view.is_whole else headed_groups(rows, view.by)
+            )
             advance(1)
 
     def sort(
@@ -292,7 +358,9 @@ class LocalEngine(Threads):
             size += batch.nbytes
             if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
                 folder = self._workspace.folder / "sort"
-                yield from sort_on_disk(chain(drained(held), rest), schema, by, folder, 2 * room, self.threads)
+                yield from sort_on_disk(
+                    chain(drained(held), rest), schema, by, folder, 2 * room, self.threads
+                )
                 return
         yield from sort_in_memory(held, schema, by)
 
@@ -322,12 +390,17 @@ class LocalEngine(Threads):
     def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
         """Return the given rows of a table; `rows` ascend."""
         batches = batches_of(table, columns) if rows.size else ()
-        found = [batch.filter(pa.array(find_sorted(rows, batch.column("row").to_numpy())[0])) for batch in batches]
+        found = [
+            batch.filter(pa.array(find_sorted(rows, batch.column("row").to_numpy())[0]))
+            for batch in batches
+        ]
         return pa.Table.from_batches(found, schema=sub_schema(table, columns))
 
     def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
         """Map tables in memory on this thread: the steps cost less than passing batches between threads."""
-        results = [step(batch) for table in tables for batch in batches_of(table, table.schema.names)]
+        results = [
+            step(batch) for table in tables for batch in batches_of(table, table.schema.names)
+        ]
         return pa.Table.from_batches(results, schema=schema)
 
     def map_components(
@@ -354,16 +427,25 @@ class LocalEngine(Threads):
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
         if is_held or self.has_verified(_VERIFIED_HELD):
             with tally.polled():
-                result = self.verified_checkpoint(_VERIFIED_HELD, partial(mapped, cut_held(members, self._arena)))
+                result = self.verified_checkpoint(
+                    _VERIFIED_HELD, partial(mapped, cut_held(members, self._arena))
+                )
             self._arena.give_up()
             return result
         self._arena.give_up()
         with tally.polled():
-            return map_shelved(documents, shelves, mapped, partial(steps.blocks, tally=tally), self, store)
+            return map_shelved(
+                documents, shelves, mapped, partial(steps.blocks, tally=tally), self, store
+            )
 
     def _members(self, components: pa.Table, sketches: Table, steps: ComponentSteps) -> pa.Table:
         """The rows of components, with the columns needed to read or look up and to verify each."""
-        columns = ["priority", "text_bytes", "num_shingles", *(["group", "held_at"] if self._holds_all else [])]
+        columns = [
+            "priority",
+            "text_bytes",
+            "num_shingles",
+            *(["group", "held_at"] if self._holds_all else []),
+        ]
         members = self.lookup(components, "row", sketches, columns)
         sizes = (members.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
         return members.append_column("verify_bytes", pa.array(steps.cost(*sizes)))
@@ -375,16 +457,28 @@ class LocalEngine(Threads):
         found = None if verified is None else verified.found(self.sort)
         return (batch.cast(schema) for batch in step(classes, found))
 
-    def _in_row_order(self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _in_row_order(
+        self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
         by = schemas.row_order(schema)
         return self.sort(table, schema, by) if by else iter(table)
 
-    def total(self, table: Table, column: str | None = None, where: Bools | None = None, first_row: int = 0) -> int:
+    def total(
+        self,
+        table: Table,
+        column: str | None = None,
+        where: Bools | None = None,
+        first_row: int = 0,
+    ) -> int:
         """Sum batch by batch."""
         columns = ["row"] if column is None else ["row", column]
-        batches = chosen(table if isinstance(table, Iterator) else batches_of(table, columns), where)
+        batches = chosen(
+            table if isinstance(table, Iterator) else batches_of(table, columns), where
+        )
         if first_row:
-            batches = (batch.filter(pc.greater_equal(batch.column("row"), first_row)) for batch in batches)
+            batches = (
+                batch.filter(pc.greater_equal(batch.column("row"), first_row)) for batch in batches
+            )
         if column is None:
             return sum(batch.num_rows for batch in batches)
         return sum(pc.sum(batch.column(column)).as_py() or 0 for batch in batches)
@@ -398,13 +492,18 @@ class LocalEngine(Threads):
         return verified_checkpoint(self._workspace, self.checkpoint, name, verify)
 
     def checkpoint(
-        self, name: str, make: Callable[[], pa.Table | Iterable[pa.RecordBatch]], schema: pa.Schema | None = None
+        self,
+        name: str,
+        make: Callable[[], pa.Table | Iterable[pa.RecordBatch]],
+        schema: pa.Schema | None = None,
     ) -> pa.Table:
         """Materialise a table, on disk if there is a workspace."""
 
         def make_held() -> pa.Table:
             table = make()
-            return held_table(table if schema is None else self._in_row_order(table, schema), schema)
+            return held_table(
+                table if schema is None else self._in_row_order(table, schema), schema
+            )
 
         if self._workspace is None:
             return make_held()

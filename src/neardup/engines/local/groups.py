@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from neardup import schema as schemas
 
-# 2**64 divided by the golden ratio. The keys of postings begin with a count, so most of them share their top bits: of
-# 16 ranges, four held nearly everything.
+# 2**64 divided by the golden ratio. The keys of postings begin with a count, so most of them share
+# their top bits: of 16 ranges, four held nearly everything.
 _MIXER: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-def in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int) -> Iterator[pa.RecordBatch]:
+def in_range(
+    batches: Iterable[pa.RecordBatch], column: str, number: int, ranges: int
+) -> Iterator[pa.RecordBatch]:
     """Filter the rows whose mixed hash in `column` falls in the given one of `ranges` equal ranges."""
     if ranges == 1:
         yield from batches
@@ -26,7 +28,9 @@ def in_range(batches: Iterable[pa.RecordBatch], column: str, number: int, ranges
         hashes = batch.column(column).to_numpy().view(np.uint64)
         at = np.flatnonzero((hashes * _MIXER) >> shift == np.uint64(number))
         # NumPy takes numbers in a quarter of the time that Arrow filters them.
-        yield pa.record_batch([pa.array(values.to_numpy()[at]) for values in batch.columns], schema=batch.schema)
+        yield pa.record_batch(
+            [pa.array(values.to_numpy()[at]) for values in batch.columns], schema=batch.schema
+        )
 
 
 def whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:

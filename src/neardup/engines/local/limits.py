@@ -13,8 +13,9 @@ from neardup.io.free_memory import free_bytes
 MIN_ROOM: Final = 64 << 20
 # Below this limit, freed memory must be returned to the system.
 _TIGHT: Final = 2 * 10**9
-# From malloc.h: blocks of at least this size are mapped, so they are returned when freed; and all threads share few
-# heaps. Under 400 MB, 2 million tiny documents then peak at 443 instead of 513 MB, an exact join at 413 instead of 550.
+# From malloc.h: blocks of at least this size are mapped, so they are returned when freed; and all
+# threads share few heaps. Under 400 MB, 2 million tiny documents then peak at 443 instead of 513
+# MB, an exact join at 413 instead of 550.
 _M_MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
 _M_ARENA_MAX, _NUM_HEAPS = -8, 2
 
@@ -27,7 +28,9 @@ class Memory:
 
     def room(self) -> int:
         """Return the bytes still available."""
-        _trim(self.limit)  # memory that was freed but not returned to the system still counts as resident
+        _trim(
+            self.limit
+        )  # memory that was freed but not returned to the system still counts as resident
         return max(MIN_ROOM, self.limit - resident_bytes())
 
 
@@ -56,7 +59,9 @@ def _c_function(name: str, limit: int) -> Any:
 def resident_bytes() -> int:
     """Return the resident memory of this process, 0 if the system does not say."""
     try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except OSError:  # pragma: no cover - no /proc
         return 0
 

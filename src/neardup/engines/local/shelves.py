@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from neardup.engines.local.engine import LocalEngine
 
 I64 = npt.NDArray[np.int64]
-# Bytes of text per shelf and thread: several batches for each thread, and little to copy when it is loaded.
+# Bytes of text per shelf and thread: several batches for each thread, and little to copy when it is
+# loaded.
 SHELF_BYTES: Final = 16 << 20
 _BLOCK_COLUMNS: Final = ["component", "row", "text", "priority", "group"]
 _SHELVES: Final = pa.schema(
@@ -36,7 +37,8 @@ Mapped = Callable[[Iterable[pa.RecordBatch], PutPairs], pa.Table]
 def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.Table:
     """Assign components to shelves of about `shelf_bytes` of text; split those that take over `limit` to verify."""
     rows, labels, priority, sizes, cost = (
-        members.column(name).to_numpy() for name in ("row", "component", "priority", "text_bytes", "verify_bytes")
+        members.column(name).to_numpy()
+        for name in ("row", "component", "priority", "text_bytes", "verify_bytes")
     )
     order = np.lexsort((rows, priority, labels))
     is_first = np.r_[True, np.diff(labels[order]) != 0][: rows.size]
@@ -51,7 +53,9 @@ def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.T
     # Large components come after the others, with consecutive blocks.
     numbers = np.empty(rows.size, np.int64)
     numbers[~is_large] = _number_runs(shelf[~is_large])
-    numbers[is_large] = _number_runs(component[is_large], block[is_large]) + numbers[~is_large].max(initial=-1) + 1
+    numbers[is_large] = (
+        _number_runs(component[is_large], block[is_large]) + numbers[~is_large].max(initial=-1) + 1
+    )
     back = np.argsort(order)
     return pa.table([rows, labels, priority, numbers[back], is_large[back]], schema=_SHELVES)
 
@@ -64,7 +68,9 @@ def _number_runs(*columns: I64) -> I64:
     return np.cumsum(is_new)
 
 
-def mapped_by(engine: LocalEngine, whole: Callable[..., pa.RecordBatch], columns: pa.Schema) -> Mapped:
+def mapped_by(
+    engine: LocalEngine, whole: Callable[..., pa.RecordBatch], columns: pa.Schema
+) -> Mapped:
     """Return a function that maps whole components on the threads of the engine, and puts their pairs."""
 
     def mapped(batches: Iterable[pa.RecordBatch], put: PutPairs) -> pa.Table:
@@ -74,12 +80,21 @@ def mapped_by(engine: LocalEngine, whole: Callable[..., pa.RecordBatch], columns
 
 
 def map_shelved(
-    documents: Documents, shelves: pa.Table, mapped: Mapped, block_step: BlockStep, engine: LocalEngine, store: Shelves
+    documents: Documents,
+    shelves: pa.Table,
+    mapped: Mapped,
+    block_step: BlockStep,
+    engine: LocalEngine,
+    store: Shelves,
 ) -> VerifiedTable:
     """Read the members of components again, and map shelf by shelf."""
     name = f"verified/{_tag(shelves)}-{{:06}}"
     units = _units(shelves)
-    waiting = [np.arange(first, stop) for first, stop, _ in units if not engine.has_verified(name.format(first))]
+    waiting = [
+        np.arange(first, stop)
+        for first, stop, _ in units
+        if not engine.has_verified(name.format(first))
+    ]
     _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
     numbers = shelves.column("shelf").to_numpy()
     order = np.argsort(numbers, kind="stable")
@@ -103,7 +118,9 @@ def _tag(shelves: pa.Table) -> str:
 
 def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
     """List what is mapped in one call: (first shelf, end, whether it is one large component)."""
-    numbers, is_large, labels = (shelves.column(name).to_numpy() for name in ("shelf", "is_large", "component"))
+    numbers, is_large, labels = (
+        shelves.column(name).to_numpy() for name in ("shelf", "is_large", "component")
+    )
     units = [(number, number + 1, False) for number in np.unique(numbers[~is_large]).tolist()]
     for label in np.unique(labels[is_large]):
         own = numbers[is_large & (labels == label)]
@@ -122,7 +139,9 @@ def _map_unit(
 ) -> pa.Table:
     """Map one shelf, or the shelves of one large component."""
     if large:
-        result = block_step(_ShelvedBlocks(store, shelves, members.column("component")[0].as_py()), put=put)
+        result = block_step(
+            _ShelvedBlocks(store, shelves, members.column("component")[0].as_py()), put=put
+        )
     else:
         held = schemas.documents_table(store.batches(shelves.start))
         result = mapped(cut_components(held, members), put)
@@ -147,7 +166,9 @@ class _ShelvedBlocks:
         for shelf in self._shelves:
             block = schemas.documents_table(self._store.batches(shelf))
             block = block.sort_by([("priority", "ascending"), ("row", "ascending")])
-            block = block.append_column("component", pa.array(np.full(block.num_rows, self._component)))
+            block = block.append_column(
+                "component", pa.array(np.full(block.num_rows, self._component))
+            )
             yield from block.select(_BLOCK_COLUMNS).combine_chunks().to_batches()
 
     def put(self, documents: pa.RecordBatch) -> None:
@@ -157,7 +178,9 @@ class _ShelvedBlocks:
         return self._store.batches(self._aside)
 
 
-def _set_aside(documents: Documents, shelves: pa.Table, wanted: I64, store: Shelves, engine: LocalEngine) -> None:
+def _set_aside(
+    documents: Documents, shelves: pa.Table, wanted: I64, store: Shelves, engine: LocalEngine
+) -> None:
     """Read the documents of the wanted shelves, and put each on its shelf."""
     numbers = shelves.column("shelf").to_numpy()
     chosen = np.isin(numbers, wanted)
@@ -193,7 +216,9 @@ def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.Record
     at = by_row[np.searchsorted(rows, member_rows, sorter=by_row)]
     order = np.lexsort((member_rows, documents.column("priority").to_numpy()[at], labels))
     at, labels = at[order], labels[order]
-    sizes = np.concatenate([text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)])
+    sizes = np.concatenate(
+        [text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)]
+    )
     for chosen in _whole_components(labels, sizes[at]):
         taken = documents.take(pa.array(at[chosen])).combine_chunks()
         yield from taken.append_column("component", pa.array(labels[chosen])).to_batches()
@@ -202,18 +227,27 @@ def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.Record
 def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
     """Yield whole components as `cut_components` does, for documents whose sets are in the arena."""
     component, row, priority, group, sizes, starts = (
-        members.column(name).to_numpy() for name in ("component", "row", "priority", "group", "num_shingles", "held_at")
+        members.column(name).to_numpy()
+        for name in ("component", "row", "priority", "group", "num_shingles", "held_at")
     )
     order = np.lexsort((row, priority, component))
     for chosen in _whole_components(component[order], 8 * sizes[order]):
         at = order[chosen]
-        columns = [component[at], row[at], arena.views(starts[at], sizes[at]), priority[at], group[at]]
+        columns = [
+            component[at],
+            row[at],
+            arena.views(starts[at], sizes[at]),
+            priority[at],
+            group[at],
+        ]
         yield pa.record_batch([pa.array(column) for column in columns], _BLOCK_COLUMNS)
 
 
 def _whole_components(labels: I64, sizes: I64) -> Iterator[slice]:
     """Split contiguous components into runs of about one batch."""
-    lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
+    lasts = (
+        np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
+    )
     starts = np.r_[0, lasts + 1]
     for first, stop in runs(np.cumsum(sizes)[lasts]):
         yield slice(starts[first], starts[stop])

@@ -63,8 +63,8 @@ def part_file(name: str, part: int) -> str:
 class FileTable:
     """A table in files, cached in memory if it is small.
 
-    With `documents`, there is one file per part, with rows and priorities local to the part. `written` has parts that
-    need not be read again.
+    With `documents`, there is one file per part, with rows and priorities local to the part.
+    `written` has parts that need not be read again.
     """
 
     def __init__(
@@ -102,7 +102,11 @@ class FileTable:
 
 def batches_of(table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Iterate over some columns of a table of either kind."""
-    yield from table.select(columns).to_batches() if isinstance(table, pa.Table) else table.batches(columns)
+    yield from (
+        table.select(columns).to_batches()
+        if isinstance(table, pa.Table)
+        else table.batches(columns)
+    )
 
 
 def held_table(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table:
@@ -137,8 +141,8 @@ def read_views(
 ) -> Iterator[tuple[View, Sequence[pa.RecordBatch] | None]]:
     """Iterate over views with their rows, as many views in one pass over the table as `most` bytes hold.
 
-    A view that they do not hold comes without rows. Filtering every batch for each of 16 bands takes longer than
-    linking them, and reading the table from disk 16 times even more.
+    A view that they do not hold comes without rows. Filtering every batch for each of 16 bands
+    takes longer than linking them, and reading the table from disk 16 times even more.
     """
     rest = list(views)
     while rest:

@@ -26,7 +26,9 @@ class Threads:
         self._num_readers = 0
         self._readers_lock = threading.Lock()
 
-    def side_by_side(self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False) -> list[T]:
+    def side_by_side(
+        self, step: Callable[[int], T], numbers: Iterable[int], *, in_order: bool = False
+    ) -> list[T]:
         """Call a step for every number, in parallel; the first error, in time or in order, stops the others."""
         with ThreadPoolExecutor(self.threads) as pool:
             try:
@@ -58,11 +60,16 @@ class Threads:
                 self._num_readers -= 1
 
     def in_order(
-        self, batches: Iterable[pa.RecordBatch], step: BatchStep, pool: ThreadPoolExecutor, slots: threading.Semaphore
+        self,
+        batches: Iterable[pa.RecordBatch],
+        step: BatchStep,
+        pool: ThreadPoolExecutor,
+        slots: threading.Semaphore,
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """Process the batches of one reader in a pool shared with others; `slots` bounds the batches in flight.
 
-        While there are as many readers as threads, each processes its own batches, which are still in its cache.
+        While there are as many readers as threads, each processes its own batches, which are still
+        in its cache.
         """
         waiting: deque[tuple[pa.RecordBatch, Future[pa.RecordBatch]]] = deque()
 
@@ -107,12 +114,18 @@ class Threads:
                 yield batch
 
     def map_batches(
-        self, batches: Iterable[pa.RecordBatch], step: BatchStep, schema: pa.Schema, advance: Advance = no_progress
+        self,
+        batches: Iterable[pa.RecordBatch],
+        step: BatchStep,
+        schema: pa.Schema,
+        advance: Advance = no_progress,
     ) -> pa.Table:
         """Apply a step to every batch; results stay in the order of the batches."""
         results = []
         with ThreadPoolExecutor(self.threads) as pool:
-            for batch, result in self.in_order(batches, step, pool, threading.Semaphore(2 * self.threads + 1)):
+            for batch, result in self.in_order(
+                batches, step, pool, threading.Semaphore(2 * self.threads + 1)
+            ):
                 results.append(result)
                 advance(batch.num_rows)
         return pa.Table.from_batches(results, schema=schema)

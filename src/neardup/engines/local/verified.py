@@ -32,7 +32,9 @@ class VerifiedTable:
     def joined(cls, tables: Sequence[VerifiedTable]) -> VerifiedTable:
         """Return several tables as one."""
         documents = [schemas.VERIFIED.empty_table(), *(table.documents for table in tables)]
-        return cls(pa.concat_tables(documents), [pairs for table in tables for pairs in table._pairs])
+        return cls(
+            pa.concat_tables(documents), [pairs for table in tables for pairs in table._pairs]
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over some columns of the documents."""
@@ -110,7 +112,10 @@ class _PairWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         for opened in (self._writer, self._sink):
             if opened is not None:

@@ -8,7 +8,8 @@ try:
     import pyspark  # noqa: F401
 except ImportError as error:
     raise MissingExtraError(
-        "the Spark engine needs pyspark, which is not installed", hint="pip install 'neardup[spark]'"
+        "the Spark engine needs pyspark, which is not installed",
+        hint="pip install 'neardup[spark]'",
     ) from error
 
 from neardup.engines.spark import file_tables as files

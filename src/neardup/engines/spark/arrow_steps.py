@@ -19,12 +19,18 @@ Batches = Iterator[pa.RecordBatch]
 StreamStep = Callable[[Batches], Iterable[pa.RecordBatch]]
 
 
-# Lists of numbers travel as their bytes, because Spark converts and stores every number of a list by itself.
+# Lists of numbers travel as their bytes, because Spark converts and stores every number of a list
+# by itself.
 _OF_NEIGHBOURS: Final = ("query_shares", "shares")
 LISTS: Final = (
     {"keys": pa.large_list(pa.int64())}
     | dict.fromkeys(_OF_NEIGHBOURS, pa.large_list(pa.float64()))
-    | {field.name: field.type for table in (schemas.SETS, schemas.VERIFIED) for field in table if is_list(field.type)}
+    | {
+        field.name: field.type
+        for table in (schemas.SETS, schemas.VERIFIED)
+        for field in table
+        if is_list(field.type)
+    }
 )
 
 
@@ -34,7 +40,9 @@ def _travels(field: pa.Field) -> bool:
 
 def plain(schema: pa.Schema) -> pa.Schema:
     """Return a schema with the types that Spark sends: every column nullable, lists of numbers as bytes."""
-    return pa.schema([(field.name, pa.binary() if _travels(field) else _narrow(field.type)) for field in schema])
+    return pa.schema(
+        [(field.name, pa.binary() if _travels(field) else _narrow(field.type)) for field in schema]
+    )
 
 
 def narrow(schema: pa.Schema) -> pa.Schema:
@@ -55,7 +63,9 @@ def _narrow(kind: pa.DataType) -> pa.DataType:
 def as_plain(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Cast a batch to a schema of `plain`."""
     columns = [
-        _bytes_of(column) if name in LISTS and is_list(column.type) else column.cast(target.field(name).type)
+        _bytes_of(column)
+        if name in LISTS and is_list(column.type)
+        else column.cast(target.field(name).type)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.record_batch(columns, schema=target)
@@ -73,7 +83,9 @@ def _bytes_of(lists: pa.Array) -> pa.Array:
 def large(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch of Spark with the lists that steps expect; null becomes an empty list."""
     columns = [
-        _lists_of(column, LISTS[name]) if name in LISTS and pa.types.is_binary(column.type) else column
+        _lists_of(column, LISTS[name])
+        if name in LISTS and pa.types.is_binary(column.type)
+        else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.record_batch(columns, names=batch.schema.names)
@@ -92,7 +104,9 @@ def _lists_of(raw: pa.Array, kind: pa.DataType) -> pa.Array:
     wide = pc.fill_null(raw, b"").cast(pa.large_binary())
     _, ends, data = wide.buffers()
     offsets = np.frombuffer(ends, np.int64)[wide.offset : wide.offset + len(wide) + 1]
-    numbers = np.frombuffer(data or b"", kind.value_type.to_pandas_dtype())[offsets[0] // 8 : offsets[-1] // 8]
+    numbers = np.frombuffer(data or b"", kind.value_type.to_pandas_dtype())[
+        offsets[0] // 8 : offsets[-1] // 8
+    ]
     return pa.LargeListArray.from_arrays(pa.array((offsets - offsets[0]) // 8), pa.array(numbers))
 
 

@@ -25,7 +25,9 @@ class Largest(AccumulatorParam[Sizes]):
         return max(value1[0], value2[0]), max(value1[1], value2[1])
 
 
-def watch_sizes(batches: Iterator[pa.RecordBatch], report: Callable[[Sizes], None]) -> Iterator[pa.RecordBatch]:
+def watch_sizes(
+    batches: Iterator[pa.RecordBatch], report: Callable[[Sizes], None]
+) -> Iterator[pa.RecordBatch]:
     """Pass on batches of documents, those of a component together, and report the sizes of the largest."""
     component, documents, size = None, 0, 0
     for batch in batches:
@@ -33,7 +35,9 @@ def watch_sizes(batches: Iterator[pa.RecordBatch], report: Callable[[Sizes], Non
             labels = batch.column("component").to_numpy()
             starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
             counts = np.diff(np.r_[starts, labels.size])
-            sums = np.add.reduceat(pc.binary_length(batch.column("text")).to_numpy().astype(np.int64), starts)
+            sums = np.add.reduceat(
+                pc.binary_length(batch.column("text")).to_numpy().astype(np.int64), starts
+            )
             if labels[0] == component:
                 counts[0] += documents
                 sums[0] += size

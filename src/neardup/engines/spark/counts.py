@@ -30,16 +30,22 @@ def add_counts(rows: DataFrame, choose: StreamStep, step: CountStep, num_places:
 
     def added(batches: Batches) -> Iterator[pa.RecordBatch]:
         for group in split_groups(batches, "piece"):
-            several = [np.frombuffer(counts, np.uint8) for counts in group.column("counts").to_pylist()]
+            several = [
+                np.frombuffer(counts, np.uint8) for counts in group.column("counts").to_pylist()
+            ]
             total = np.minimum(np.sum(several, axis=0, dtype=np.int64), 255).astype(np.uint8)
             yield _piece(group.column("piece")[0].as_py(), total)
 
     pieces = map_frame(rows, _PIECES, counted).repartition("piece").sortWithinPartitions("piece")
-    found = map_frame(pieces, _PIECES, added).toArrow().sort_by("piece").column("counts").to_pylist()
+    found = (
+        map_frame(pieces, _PIECES, added).toArrow().sort_by("piece").column("counts").to_pylist()
+    )
     # The kernel that reads them is compiled for writable arrays.
     total: Counts = np.frombuffer(b"".join(found), np.uint8).copy()
     return total if total.size else np.zeros(num_places, np.uint8)
 
 
 def _piece(number: int, counts: Counts) -> pa.RecordBatch:
-    return pa.record_batch([pa.array([number]), pa.array([counts.tobytes()], pa.binary())], schema=_PIECES)
+    return pa.record_batch(
+        [pa.array([number]), pa.array([counts.tobytes()], pa.binary())], schema=_PIECES
+    )

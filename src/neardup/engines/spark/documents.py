@@ -145,14 +145,22 @@ class _Noted:
         """Number the rows in the order of their score, the best first, rows without a score last, ties by row."""
         score = F.col("score")
         is_missing = score["number"].isNull() & score["text"].isNull()
-        kinds = self.documents.agg(F.max(score["number"].isNotNull()), F.max(score["text"].isNotNull()))
+        kinds = self.documents.agg(
+            F.max(score["number"].isNotNull()), F.max(score["text"].isNotNull())
+        )
         found: Any = storage.run(kinds.first)
         if found and all(found):
             raise keep_order.mixed_kinds(self.config.keep)
-        columns = {field.name: score[field.name] for field in SCORES} | {"is_missing": is_missing, "row": F.col("row")}
+        columns = {field.name: score[field.name] for field in SCORES} | {
+            "is_missing": is_missing,
+            "row": F.col("row"),
+        }
         keys = keep_order.sort_keys(self.config.keep)
         ordered = self.documents.orderBy(
-            *(columns[name].desc() if direction == "descending" else columns[name].asc() for name, direction in keys)
+            *(
+                columns[name].desc() if direction == "descending" else columns[name].asc()
+                for name, direction in keys
+            )
         )
         # Increases along the order: the number of the partition, then the position in it.
         return ordered.select("row", F.monotonically_increasing_id().alias("rank"))
@@ -163,23 +171,31 @@ class _Noted:
         if self._ranks is not None:
             is_ahead = F.col("priority") == F.lit(schemas.AHEAD)
             ranked = documents.join(self._ranks, "row")
-            documents = ranked.withColumn("priority", F.when(is_ahead, F.col("priority")).otherwise(F.col("rank")))
+            documents = ranked.withColumn(
+                "priority", F.when(is_ahead, F.col("priority")).otherwise(F.col("rank"))
+            )
         return documents.select(*folded_schema(schema).names)
 
 
 class FileSource(_Noted):
     """Files that the workers read directly, as the local engine does."""
 
-    def __init__(self, spark: SparkSession, files: Sequence[InputFile], num_ahead_files: int, config: Config) -> None:
+    def __init__(
+        self, spark: SparkSession, files: Sequence[InputFile], num_ahead_files: int, config: Config
+    ) -> None:
         super().__init__(config)
         self._spark = spark
         self._paths = [file.path for file in files]
-        # Workers have another current folder. With `strict`, rejections are checked after reading, to raise the first.
+        # Workers have another current folder. With `strict`, rejections are checked after reading,
+        # to raise the first.
         whole = [msgspec.structs.replace(file, path=_whole_path(file.path)) for file in files]
         self.layout = FileLayout(whole, num_ahead_files, Config.of(config, strict=False))
         self.total = self.layout.total
         self._ends = spark.sparkContext.accumulator({}, EndsParam())
-        self.num_rows, self.num_ahead = self.layout.num_parts << ROW_BITS, self.layout.num_ahead_parts << ROW_BITS
+        self.num_rows, self.num_ahead = (
+            self.layout.num_parts << ROW_BITS,
+            self.layout.num_ahead_parts << ROW_BITS,
+        )
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch with one task per part, or several where there are fewer parts than cores."""
@@ -187,7 +203,12 @@ class FileSource(_Noted):
         numbers = self._spark.range(0, num_parts * num_shares, 1, max(num_parts * num_shares, 1))
         notes = notes_schema(schema)
         read = partial(
-            read_parts, layout=self.layout, num_shares=num_shares, step=step, notes=notes, report=self._ends.add
+            read_parts,
+            layout=self.layout,
+            num_shares=num_shares,
+            step=step,
+            notes=notes,
+            report=self._ends.add,
         )
         return map_frame(numbers, notes, read)
 
@@ -196,14 +217,24 @@ class FileSource(_Noted):
         for part in range(self.layout.num_ahead_parts):
             for _, rows in read_pieces(self.layout, part):
                 for first_row, found in rows:
-                    yield renumber(documents_of(found, found.rows + first_row, self.layout.config), part, self.layout)
+                    yield renumber(
+                        documents_of(found, found.rows + first_row, self.layout.config),
+                        part,
+                        self.layout,
+                    )
 
     def _num_shares(self) -> int:
         """Return how many tasks share a part: each reads all of it and uses only its own rows."""
-        if not self.layout.num_parts or not all(self.layout.formats[at] in _CHEAP for at in self.layout.own_files()):
+        if not self.layout.num_parts or not all(
+            self.layout.formats[at] in _CHEAP for at in self.layout.own_files()
+        ):
             return 1
         most = max(self.layout.total // (self.layout.num_parts * _LEAST_SHARE), 1)
-        return min(-(-self._spark.sparkContext.defaultParallelism // self.layout.num_parts), most, _MOST_SHARES)
+        return min(
+            -(-self._spark.sparkContext.defaultParallelism // self.layout.num_parts),
+            most,
+            _MOST_SHARES,
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return the rows of pieces and the columns found, of every part."""
@@ -224,7 +255,9 @@ class FileSource(_Noted):
         first = storage.run(self.rejected.orderBy("row").first)
         if first is not None:
             files, numbers = self.locate(np.array([first["row"]]))
-            path = next(entry["path"] for entry in self.summary() if entry["file"] == files[0].as_py())
+            path = next(
+                entry["path"] for entry in self.summary() if entry["file"] == files[0].as_py()
+            )
             raise DataError(
                 f"{path}, row {numbers[0]} cannot be used: {first['reason']}",
                 hint="leave out --strict to skip such rows and list them as rejected",
@@ -232,7 +265,10 @@ class FileSource(_Noted):
 
     def summary(self) -> list[dict[str, Any]]:
         """Return the entry of every file in the report, with the path as the user gave it."""
-        return [entry | {"path": path} for entry, path in zip(self.layout.summary(), self._paths, strict=True)]
+        return [
+            entry | {"path": path}
+            for entry, path in zip(self.layout.summary(), self._paths, strict=True)
+        ]
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Read the parts that have members again, and apply a step; texts stay on the worker until then."""
@@ -240,7 +276,9 @@ class FileSource(_Noted):
         share = F.pmod(F.shiftright("row", _SHARED_ROW_BITS), F.lit(num_shares))
         by_part = members.withColumn("part", F.shiftright("row", ROW_BITS))
         by_part = by_part.withColumn("task", F.col("part") * num_shares + share)
-        ordered = one_task_each(by_part, "task", self.layout.num_parts * num_shares).sortWithinPartitions("part", "row")
+        ordered = one_task_each(
+            by_part, "task", self.layout.num_parts * num_shares
+        ).sortWithinPartitions("part", "row")
         layout = self.layout
         return map_frame(ordered, schema, lambda batches: step(read_texts(batches, layout)))
 
@@ -254,14 +292,20 @@ class FileSource(_Noted):
 
     def ids(self) -> DataFrame:
         """Return the id of every document that has one."""
-        return self.documents.where(F.col("id").isNotNull()).select("row", F.col("id").alias("doc_id"))
+        return self.documents.where(F.col("id").isNotNull()).select(
+            "row", F.col("id").alias("doc_id")
+        )
 
-    def add_locations(self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]) -> DataFrame:
+    def add_locations(
+        self, table: DataFrame, ends: Sequence[tuple[str, str, str, str]]
+    ) -> DataFrame:
         """Add the file and number of rows, and name documents without an id by them; (row, id, file, number) each."""
         kinds = (pa.int64(), pa.string(), pa.string(), pa.int64())
         added = [field for end in ends for field in zip(end, kinds, strict=True)]
         named = {name for name, _ in added}
-        target = pa.schema([*(field for field in arrow_schema(table) if field.name not in named), *added])
+        target = pa.schema(
+            [*(field for field in arrow_schema(table) if field.name not in named), *added]
+        )
         layout = self.layout
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -281,13 +325,20 @@ def locate(rows: I64, layout: FileLayout) -> tuple[pa.Array, I64]:
 
 
 def _placed(
-    batch: pa.RecordBatch, ends: Sequence[tuple[str, str, str, str]], target: pa.Schema, layout: FileLayout
+    batch: pa.RecordBatch,
+    ends: Sequence[tuple[str, str, str, str]],
+    target: pa.Schema,
+    layout: FileLayout,
 ) -> pa.RecordBatch:
     columns = {name: batch.column(name) for name in batch.schema.names}
     for row, doc_id, file, number in ends:
         files, numbers = locate(columns[row].to_numpy(), layout)
         own = name_rows(layout, dense_rows(layout, columns[row].to_numpy()))
-        columns |= {doc_id: pc.coalesce(columns[doc_id], own), file: files, number: pa.array(numbers)}
+        columns |= {
+            doc_id: pc.coalesce(columns[doc_id], own),
+            file: files,
+            number: pa.array(numbers),
+        }
     return pa.record_batch([columns[name] for name in target.names], schema=target)
 
 
@@ -315,7 +366,9 @@ class FrameSource(_Noted):
         total, odd = found
         if odd is not None:
             what = "null in a row" if odd["id"] is None else f"{odd['id']!r} in {odd['count']} rows"
-            raise DataError(f"the id column {self.id_column!r} must have a unique value in every row, got {what}")
+            raise DataError(
+                f"the id column {self.id_column!r} must have a unique value in every row, got {what}"
+            )
         return int(total or 0)
 
     def _number(self, storage: Storage) -> DataFrame:
@@ -364,7 +417,10 @@ class FrameSource(_Noted):
         super().finish_reading(notes, storage)
         first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
         if first is not None:
-            raise DataError(f"a row cannot be used: {first['reason']}", hint="leave out strict to skip such rows")
+            raise DataError(
+                f"a row cannot be used: {first['reason']}",
+                hint="leave out strict to skip such rows",
+            )
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Select the texts of members from the frame, and apply a step."""
@@ -375,8 +431,12 @@ class FrameSource(_Noted):
             for batch in batches:
                 yield _documents(batch, columns, config)[0].select(wanted.names)
 
-        own = self._rows.join(members.select(F.col("row").alias("neardup_row")), "neardup_row", "left_semi")
-        texts = map_frame(own, wanted, run).join(members.select("row", "component", "priority"), "row")
+        own = self._rows.join(
+            members.select(F.col("row").alias("neardup_row")), "neardup_row", "left_semi"
+        )
+        texts = map_frame(own, wanted, run).join(
+            members.select("row", "component", "priority"), "row"
+        )
 
         def widened(batches: Batches) -> Iterator[pa.RecordBatch]:
             return (batch.select(target.names).cast(target) for batch in batches if batch.num_rows)
@@ -385,7 +445,9 @@ class FrameSource(_Noted):
 
     def ids(self) -> DataFrame:
         """Return the id of every row, in its original type."""
-        return self._rows.select(F.col("neardup_row").alias("row"), F.col(_quoted(self.id_column)).alias("doc_id"))
+        return self._rows.select(
+            F.col("neardup_row").alias("row"), F.col(_quoted(self.id_column)).alias("doc_id")
+        )
 
 
 def _quoted(name: str) -> str:
@@ -411,7 +473,9 @@ def _choose(frame: DataFrame, config: Config) -> Columns:
     )
 
 
-def _documents(batch: pa.RecordBatch, columns: Columns, config: Config) -> tuple[pa.RecordBatch, I64, Records]:
+def _documents(
+    batch: pa.RecordBatch, columns: Columns, config: Config
+) -> tuple[pa.RecordBatch, I64, Records]:
     rows: I64 = batch.column("neardup_row").to_numpy()
     found = batch_records(batch, columns, config)
     return documents_of(found, rows[found.rows], config), rows, found

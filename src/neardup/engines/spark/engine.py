@@ -24,7 +24,14 @@ from neardup.engines.base import (
     View,
 )
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
-from neardup.engines.spark.arrow_steps import Batches, arrow_schema, large, large_table, map_frame, spark_schema
+from neardup.engines.spark.arrow_steps import (
+    Batches,
+    arrow_schema,
+    large,
+    large_table,
+    map_frame,
+    spark_schema,
+)
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
 from neardup.engines.spark.counts import add_counts
 from neardup.engines.spark.documents import FileSource, SparkSource
@@ -43,14 +50,16 @@ from neardup.theory.shingle_advice import FEW_SHINGLES
 
 R = TypeVar("R")
 
-# The most text of one component that a task holds in memory; verifying takes up to eight times as much.
+# The most text of one component that a task holds in memory; verifying takes up to eight times as
+# much.
 COMPONENT_BYTES: Final = 64 << 20
 _LOWEST_ROW: Final = -(1 << 63)
 # Assumed bytes of a document of a frame, whose size is not known.
 _BYTES_A_DOCUMENT: Final = 4096
 # A worker sorts the texts of a bucket in memory up to this many times the limit of one component.
 _BUCKET_COMPONENTS: Final = 4
-# Up to this many excluded rows are read and filtered out by every worker, which takes less time than a join.
+# Up to this many excluded rows are read and filtered out by every worker, which takes less time
+# than a join.
 _FEW_LEFT_OUT: Final = 1_000_000
 # Copies and verified documents per step that lists pairs.
 _LISTED_ROWS: Final = 200_000
@@ -61,11 +70,14 @@ class SparkEngine:
 
     Args:
         spark: the session.
-        folder: where tables are kept between stages, on a path that every worker reaches; None takes the checkpoint
-            folder of the session, or on one machine a temporary one. It is removed when the session ends.
-        component_bytes: a component with more text than this is spilled to disk and verified block by block.
+        folder: where tables are kept between stages, on a path that every worker reaches; None
+            takes the checkpoint folder of the session, or on one machine a temporary one. It is
+            removed when the session ends.
+        component_bytes: a component with more text than this is spilled to disk and verified block
+            by block.
         few_links: the most links that one task joins; more are first reduced by rounds of stars.
-        few_rows: the most rows that one task writes as one file; a larger table of a run on files becomes a folder.
+        few_rows: the most rows that one task writes as one file; a larger table of a run on files
+            becomes a folder.
     """
 
     def __init__(
@@ -123,7 +135,9 @@ class SparkEngine:
         self, documents: SparkSource, step: DocumentStep, schema: pa.Schema, advance: Advance
     ) -> DataFrame:
         """Read the documents on all workers; sets are not kept in memory, because they would be lost with a worker."""
-        self.storage.plan_partitions(documents.total * (1 if documents.unit == "bytes" else _BYTES_A_DOCUMENT))
+        self.storage.plan_partitions(
+            documents.total * (1 if documents.unit == "bytes" else _BYTES_A_DOCUMENT)
+        )
         self.storage.listen(advance, documents.total)
         notes = self.storage.checkpoint(
             "notes",
@@ -153,7 +167,12 @@ class SparkEngine:
         return Chosen(column, without, below)
 
     def map_groups(
-        self, table: DataFrame, views: Sequence[View], step: BatchStep, where: Chosen | None, advance: Advance
+        self,
+        table: DataFrame,
+        views: Sequence[View],
+        step: BatchStep,
+        where: Chosen | None,
+        advance: Advance,
     ) -> DataFrame:
         """Shuffle the groups of all views in one exchange; each group streams through one task, in order."""
         self.storage.listen(advance, len(views))
@@ -161,23 +180,35 @@ class SparkEngine:
         wanted = {name for view in views for name in view.columns}
         has_keys = "keys" in table.columns and not wanted <= set(table.columns)
         rows, spare = self._spared(table, where)
-        rows = rows.select(*(name for name in table.columns if name in wanted or (has_keys and name == "keys")))
+        rows = rows.select(
+            *(name for name in table.columns if name in wanted or (has_keys and name == "keys"))
+        )
         kinds = {field.name: field.type for field in arrow_schema(table)}
         columns = pa.schema([(name, kinds.get(name, pa.int64())) for name in names])
         exchange = self._exchange(columns, by, (*by, *order))
 
         def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
             spared = (spare(large(batch)) for batch in batches)
-            return exchange.pack(chain.from_iterable(view_batches(batch, views, columns) for batch in spared))
+            return exchange.pack(
+                chain.from_iterable(view_batches(batch, views, columns) for batch in spared)
+            )
 
         cut = whole_groups if is_whole else headed_groups
         nothing = step(pa.RecordBatch.from_pylist([], schema=columns)).schema
         blocks = map_frame(rows, BLOCKS, pack)
         return map_buckets(blocks, exchange, nothing, lambda batches: map(step, cut(batches, by)))
 
-    def _exchange(self, columns: pa.Schema, by: tuple[str, ...], order: tuple[str, ...]) -> Exchange:
+    def _exchange(
+        self, columns: pa.Schema, by: tuple[str, ...], order: tuple[str, ...]
+    ) -> Exchange:
         limit = _BUCKET_COMPONENTS * self._component_bytes
-        return Exchange(columns=columns, by=by, order=order, num_buckets=self.storage.num_partitions, limit=limit)
+        return Exchange(
+            columns=columns,
+            by=by,
+            order=order,
+            num_buckets=self.storage.num_partitions,
+            limit=limit,
+        )
 
     def _spared(self, table: DataFrame, where: Chosen | None) -> tuple[DataFrame, BatchStep]:
         """Select rows; if few are excluded, return a step that filters them on the workers, instead of a join."""
@@ -187,7 +218,9 @@ class SparkEngine:
         if known is None or known["rows"] > _FEW_LEFT_OUT:
             return select_rows(table, where), keep_all
         rows = select_rows(table, where._replace(without=None))
-        return rows, partial(leave_out, folder=self.storage.path_of(where.without)) if known["rows"] else keep_all
+        return rows, partial(leave_out, folder=self.storage.path_of(where.without)) if known[
+            "rows"
+        ] else keep_all
 
     def map_table(
         self,
@@ -204,31 +237,49 @@ class SparkEngine:
             rows, spare = self._spared(table, where)
             step = make_step()
             return map_frame(
-                rows.select(*columns), schema, lambda batches: (step(batch) for batch in widened(batches, spare))
+                rows.select(*columns),
+                schema,
+                lambda batches: (step(batch) for batch in widened(batches, spare)),
             )
 
         return self.checkpoint(name, make)
 
     def map_read(
-        self, name: str, documents: SparkSource, sketches: DataFrame, where: Chosen, step: BatchStep, schema: pa.Schema
+        self,
+        name: str,
+        documents: SparkSource,
+        sketches: DataFrame,
+        where: Chosen,
+        step: BatchStep,
+        schema: pa.Schema,
     ) -> DataFrame:
         """Read the documents again on all workers, and store the result."""
-        rows = select_rows(sketches, where).select("row", F.lit(0).cast("bigint").alias("component"), "priority")
+        rows = select_rows(sketches, where).select(
+            "row", F.lit(0).cast("bigint").alias("component"), "priority"
+        )
         return self.checkpoint(name, lambda: documents.map_texts(rows, schema, partial(map, step)))
 
     def count(
-        self, table: DataFrame, columns: Sequence[str], where: Chosen, step: CountStep, num_places: int
+        self,
+        table: DataFrame,
+        columns: Sequence[str],
+        where: Chosen,
+        step: CountStep,
+        num_places: int,
     ) -> Counts:
         """Count on all workers, one array each; the driver holds the sum."""
         rows, spare = self._spared(table, where)
         rows = rows.select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
         return self.storage.run(
-            lambda: add_counts(rows, partial(widened, spare=spare), step, num_places), "shingle counts"
+            lambda: add_counts(rows, partial(widened, spare=spare), step, num_places),
+            "shingle counts",
         )
 
     def collect_below(self, table: DataFrame, columns: Sequence[str], row: int) -> pa.Table:
         """Return the rows below a row that have shingles, on the driver, sorted."""
-        rows = table.where((F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)).select(*columns)
+        rows = table.where((F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)).select(
+            *columns
+        )
         return large_table(self.storage.run(rows.toArrow, "reference documents").sort_by("row"))
 
     def collect(self, table: DataFrame, what: str) -> pa.Table:
@@ -236,7 +287,11 @@ class SparkEngine:
         return self.storage.run(table.toArrow, what)
 
     def collect_range(
-        self, count: int, step: Callable[[int], pa.RecordBatch], schema: pa.Schema, progress: tuple[Advance, int]
+        self,
+        count: int,
+        step: Callable[[int], pa.RecordBatch],
+        schema: pa.Schema,
+        progress: tuple[Advance, int],
     ) -> pa.Table:
         """Apply a step to the numbers below `count`, each in a task of its own, and return the results."""
         numbers = self.spark.range(0, count, 1, max(count, 1))
@@ -257,17 +312,26 @@ class SparkEngine:
         if self._num_documents <= self._few_links:
             components, self._links = connect_few(links)
         else:
-            components, self.facts["component_rounds"] = connect(links, self.storage, self._few_links)
+            components, self.facts["component_rounds"] = connect(
+                links, self.storage, self._few_links
+            )
         return components
 
-    def lookup(self, table: DataFrame, key: str, other: DataFrame, columns: Sequence[str]) -> DataFrame:
+    def lookup(
+        self, table: DataFrame, key: str, other: DataFrame, columns: Sequence[str]
+    ) -> DataFrame:
         """Left-join; Spark handles skew by splitting or broadcasting."""
         found = other.select(F.col("row").alias("found_row"), *columns)
         return table.join(found, F.col(key) == F.col("found_row"), "left").drop("found_row")
 
-    def map_tables(self, tables: Sequence[DataFrame], step: BatchStep, schema: pa.Schema) -> DataFrame:
+    def map_tables(
+        self, tables: Sequence[DataFrame], step: BatchStep, schema: pa.Schema
+    ) -> DataFrame:
         """Map the rows in their partitions."""
-        mapped = [map_frame(table, schema, lambda batches: map(step, map(large, batches))) for table in tables]
+        mapped = [
+            map_frame(table, schema, lambda batches: map(step, map(large, batches)))
+            for table in tables
+        ]
         return _union(mapped)
 
     def map_components(
@@ -280,17 +344,27 @@ class SparkEngine:
         advance: Advance,
     ) -> DataFrame:
         """Read the members again, shuffle them by component, and stream them through the step."""
-        found, read, self._components = self.storage.observed(components) or {}, Observation(), components
+        found, read, self._components = (
+            self.storage.observed(components) or {},
+            Observation(),
+            components,
+        )
         largest = self.spark.sparkContext.accumulator((0, 0), Largest())
-        whole = partial(map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes)
+        whole = partial(
+            map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes
+        )
 
         def make() -> DataFrame:
             members = self.lookup(components, "row", sketches, ["priority", "text_bytes"])
-            members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop("text_bytes")
+            members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop(
+                "text_bytes"
+            )
             columns = texts_schema(documents.config)
             exchange = self._exchange(columns, ("component",), ("component", "priority", "row"))
             blocks = documents.map_texts(members, BLOCKS, exchange.pack)
-            return map_buckets(blocks, exchange, schema, lambda batches: whole(watch_sizes(batches, largest.add)))
+            return map_buckets(
+                blocks, exchange, schema, lambda batches: whole(watch_sizes(batches, largest.add))
+            )
 
         def facts() -> dict[str, Any]:
             documents_of_one, bytes_of_one = largest.value
@@ -329,7 +403,10 @@ class SparkEngine:
             rows = classes.select(bucket(F.col("representative")), "*")
         else:
             columns = [F.col(name) for name in _SIDES.names]
-            nothing = [F.lit(None).cast("binary").alias(name) for name in ("partners", "partner_similarities")]
+            nothing = [
+                F.lit(None).cast("binary").alias(name)
+                for name in ("partners", "partner_similarities")
+            ]
             own = F.coalesce("component", "representative")
             copies = self.lookup(classes, "representative", self._components, ["component"])
             documents = self.lookup(verified, "row", self._components, ["component"])
@@ -346,10 +423,18 @@ class SparkEngine:
         return step
 
     def total(
-        self, table: DataFrame, column: str | None = None, where: Chosen | None = None, first_row: int = 0
+        self,
+        table: DataFrame,
+        column: str | None = None,
+        where: Chosen | None = None,
+        first_row: int = 0,
     ) -> int:
         """Look up what was observed when the table was stored, else count or sum on all workers."""
-        known = self.storage.observed(table) if where is None and first_row in (0, _LOWEST_ROW) else None
+        known = (
+            self.storage.observed(table)
+            if where is None and first_row in (0, _LOWEST_ROW)
+            else None
+        )
         if known is not None and (column or "rows") in known:
             return int(known[column or "rows"] or 0)
         question = self._question(table, column, where, first_row)
@@ -363,9 +448,16 @@ class SparkEngine:
         return self._totals[question][-1]
 
     @staticmethod
-    def _question(table: DataFrame, column: str | None, where: Chosen | None, first_row: int) -> Hashable:
+    def _question(
+        table: DataFrame, column: str | None, where: Chosen | None, first_row: int
+    ) -> Hashable:
         """Return the key of a total; the same rows are selected again for every query."""
-        return id(table), column, where and (where.column, id(where.without), where.below), first_row
+        return (
+            id(table),
+            column,
+            where and (where.column, id(where.without), where.below),
+            first_row,
+        )
 
     def compute(self, table: DataFrame, what: str) -> None:
         """Compute a table for its side effects."""
@@ -381,7 +473,9 @@ class SparkEngine:
     ) -> DataFrame:
         """Compute and store an unordered table; `facts`: returns facts about the run, called once it is stored."""
         del schema
-        stored = self.storage.checkpoint(name, make, facts=lambda: {"engine": self._learn() | facts()})
+        stored = self.storage.checkpoint(
+            name, make, facts=lambda: {"engine": self._learn() | facts()}
+        )
         self.facts |= (self.storage.observed(stored) or {})["engine"]
         return stored
 
@@ -410,10 +504,14 @@ def _sides(bucket: pa.Table) -> tuple[pa.Table, FoundPairs]:
     """The copies of a bucket, and the pairs of its verified documents."""
     is_copy = bucket.column("representative").is_valid()
     copies = bucket.filter(is_copy).select(schemas.CLASSES.names).cast(schemas.CLASSES)
-    documents = bucket.filter(pa.compute.invert(is_copy)).select(["row", "partners", "partner_similarities"])
+    documents = bucket.filter(pa.compute.invert(is_copy)).select(
+        ["row", "partners", "partner_similarities"]
+    )
     kinds = pa.schema([_SIDES.field(name) for name in documents.column_names])
     found = schemas.partnered(large_table(documents).cast(kinds))
-    return copies, FoundPairs(documents.column("row").to_numpy(), lambda: iter([found]), sort_in_memory)
+    return copies, FoundPairs(
+        documents.column("row").to_numpy(), lambda: iter([found]), sort_in_memory
+    )
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

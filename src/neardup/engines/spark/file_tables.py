@@ -51,10 +51,13 @@ def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
 
-def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: Write, storage: Storage) -> int:
+def write_table(
+    path: Path, name: str, table: DataFrame, num_rows: int, write: Write, storage: Storage
+) -> int:
     """Let one task write a sorted table to a file; return its number of rows.
 
-    No row passes through the driver. What many tasks have sorted is stored first, and one task reads it in order.
+    No row passes through the driver. What many tasks have sorted is stored first, and one task
+    reads it in order.
     """
     folder = None
     if num_rows > FEW_ROWS:
@@ -67,16 +70,22 @@ def write_table(path: Path, name: str, table: DataFrame, num_rows: int, write: W
     return sum(row["rows"] for row in written)
 
 
-def _write_rows(rows: Batches, folder: str | None, path: Path, write: Write) -> Iterator[pa.RecordBatch]:
+def _write_rows(
+    rows: Batches, folder: str | None, path: Path, write: Write
+) -> Iterator[pa.RecordBatch]:
     """Write batches, or a stored table, to a file."""
     return write_file(path, rows if folder is None else stored_batches(folder), write)
 
 
-def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, folder: str) -> DataFrame:
+def write_kept(
+    source: FileSource, selection: DataFrame, members: DataFrame, folder: str
+) -> DataFrame:
     """Return a frame with one row per input file that writes its kept rows when computed."""
     layout = source.layout
     is_absent = F.col("num_shingles").isNull() & (F.col("row") >= source.num_ahead)
-    absent = source.notes.where(is_absent).selectExpr("row", "cast(null as string) kept_id", "null similarity")
+    absent = source.notes.where(is_absent).selectExpr(
+        "row", "cast(null as string) kept_id", "null similarity"
+    )
     removed = selection.withColumn("kept_id", F.lit(None).cast("string"))
     if source.config.mark:
         kept = with_ids(selection, "kept_row", "kept_id", source.ids())
@@ -85,16 +94,25 @@ def write_kept(source: FileSource, selection: DataFrame, members: DataFrame, fol
     verdicts = verdicts.withColumn("cluster_size", F.lit(None).cast("bigint"))
     if source.config.mark:  # kept rows are listed only for the size of their cluster
         documents = source.documents.where(F.col("row") >= source.num_ahead)
-        sized = cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
+        sized = (
+            cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
+        )
         verdicts = verdicts.drop("cluster_size").join(sized, "row", "full")
     own = source.layout.own_files()
     every = selection.sparkSession.range(own.start, own.stop).selectExpr(
-        "id as at", "cast(null as long) number", "cast(null as string) kept_id", "cast(null as double) similarity"
+        "id as at",
+        "cast(null as long) number",
+        "cast(null as string) kept_id",
+        "cast(null as double) similarity",
     )
     every = every.withColumn("cluster_size", F.lit(None).cast("bigint"))
-    by_file = map_frame(verdicts, _VERDICTS, partial(map, partial(_by_file, layout=layout))).unionByName(every)
+    by_file = map_frame(
+        verdicts, _VERDICTS, partial(map, partial(_by_file, layout=layout))
+    ).unionByName(every)
     numbered = by_file.withColumn("task", F.col("at") - own.start)
-    ordered = one_task_each(numbered, "task", len(own)).drop("task").sortWithinPartitions("at", "number")
+    ordered = (
+        one_task_each(numbered, "task", len(own)).drop("task").sortWithinPartitions("at", "number")
+    )
     return map_frame(ordered, _WRITTEN, partial(_write_files, layout=layout, folder=folder))
 
 

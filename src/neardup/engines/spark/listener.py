@@ -68,5 +68,8 @@ def _share(tracker: StatusTracker, group: str) -> float:
         for stage in known.stageIds if known else ():
             info = tracker.getStageInfo(stage)
             if info is not None:
-                num_tasks, num_finished = num_tasks + info.numTasks, num_finished + info.numCompletedTasks
+                num_tasks, num_finished = (
+                    num_tasks + info.numTasks,
+                    num_finished + info.numCompletedTasks,
+                )
     return num_finished / num_tasks if num_tasks else 0.0

@@ -54,8 +54,14 @@ class Names:
         if part != self._part:
             tasks = range(part * self._num_shares, (part + 1) * self._num_shares)
             columns = ["row", "id", "num_shingles"]
-            batches = [batch for task in tasks for batch in stored_batches(self._folder, columns, f"{task:05}-")]
-            kinds = pa.schema([("row", pa.int64()), ("id", pa.string()), ("num_shingles", pa.int64())])
+            batches = [
+                batch
+                for task in tasks
+                for batch in stored_batches(self._folder, columns, f"{task:05}-")
+            ]
+            kinds = pa.schema(
+                [("row", pa.int64()), ("id", pa.string()), ("num_shingles", pa.int64())]
+            )
             table = pa.Table.from_batches(batches, kinds)
             table = table.filter(table.column("num_shingles").is_valid())
             if self._num_shares > 1:
@@ -80,7 +86,9 @@ class Names:
         for batch in batches:
             rows = batch.column(end.row).to_numpy()
             files, numbers = self._layout.locate(dense_rows(self._layout, rows))
-            for (name, _), values in zip(end.added, (self.ids_of(rows), files, pa.array(numbers)), strict=True):
+            for (name, _), values in zip(
+                end.added, (self.ids_of(rows), files, pa.array(numbers)), strict=True
+            ):
                 batch = batch.append_column(name, values)
             yield batch
 
@@ -91,15 +99,24 @@ class Names:
         is_member, at = find_sorted(member_rows, rows)
         place = pa.array(at, mask=~is_member)
         cluster_ids = pc.coalesce(members.column("cluster_id").combine_chunks().take(place), ids)
-        sizes = pc.coalesce(members.column("cluster_size").combine_chunks().take(place), pa.scalar(1, pa.int64()))
+        sizes = pc.coalesce(
+            members.column("cluster_size").combine_chunks().take(place), pa.scalar(1, pa.int64())
+        )
         return pa.record_batch([pa.array(rows), ids, cluster_ids, sizes], schema=CLUSTERED)
 
 
 CLUSTERED = pa.schema(
-    [("row", pa.int64()), ("doc_id", pa.string()), ("cluster_id", pa.string()), ("cluster_size", pa.int64())]
+    [
+        ("row", pa.int64()),
+        ("doc_id", pa.string()),
+        ("cluster_id", pa.string()),
+        ("cluster_size", pa.int64()),
+    ]
 )
 # The documents of clusters of two or more; the id is null for the kept one itself.
-MEMBERS = pa.schema([("row", pa.int64()), ("cluster_id", pa.string()), ("cluster_size", pa.int64())])
+MEMBERS = pa.schema(
+    [("row", pa.int64()), ("cluster_id", pa.string()), ("cluster_size", pa.int64())]
+)
 
 
 def list_members(clusters: Iterable[pa.RecordBatch], names: Names) -> Iterator[pa.RecordBatch]:
@@ -111,5 +128,6 @@ def list_members(clusters: Iterable[pa.RecordBatch], names: Names) -> Iterator[p
         own = [batch.column("row"), ids.take(pa.array(places)), pa.array(counts[places] + 1)]
         yield pa.record_batch(own, schema=MEMBERS)
         yield pa.record_batch(
-            [pa.array(heads), pa.nulls(heads.size, pa.string()), pa.array(counts + 1)], schema=MEMBERS
+            [pa.array(heads), pa.nulls(heads.size, pa.string()), pa.array(counts + 1)],
+            schema=MEMBERS,
         )

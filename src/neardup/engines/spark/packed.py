@@ -1,8 +1,8 @@
 """An exchange of rows in blocks: workers partition and sort them, and Java only passes on a few large values.
 
-Spark converts every value of every row four times on its way from one Python worker to another, which for band keys and
-texts took longer than all stages together (decision 29). Here a worker sends one block, a serialised Arrow batch, to
-each bucket.
+Spark converts every value of every row four times on its way from one Python worker to another,
+which for band keys and texts took longer than all stages together (decision 29). Here a worker
+sends one block, a serialised Arrow batch, to each bucket.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ _BUFFERS_OF_NUMBERS: Final = 2
 class Exchange:
     """Which rows meet in a bucket, and in which order.
 
-    columns: the schema of the rows; order: the integers that the rows of a bucket are sorted by; limit: bytes of rows
-    that a worker sorts in memory, more are sorted on its disk; by: rows with equal integers in these columns meet;
-    bounds: instead of `by`, the first value of `order` in every bucket but the first, so that buckets are in order.
+    columns: the schema of the rows; order: the integers that the rows of a bucket are sorted by;
+    limit: bytes of rows that a worker sorts in memory, more are sorted on its disk; by: rows with
+    equal integers in these columns meet;
+    bounds: instead of `by`, the first value of `order` in every bucket but the first, so that
+    buckets are in order.
     """
 
     columns: pa.Schema
@@ -75,14 +77,18 @@ class Exchange:
         ends = np.r_[0, np.cumsum(np.bincount(buckets, minlength=self.num_buckets))]
         used = np.flatnonzero(np.diff(ends))
         blocks = [self._serialised(ordered.slice(ends[at], ends[at + 1] - ends[at])) for at in used]
-        return pa.record_batch([pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS)
+        return pa.record_batch(
+            [pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS
+        )
 
     def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.integer[Any]]:
         # NumPy uses radix sort for 16-bit numbers, which takes linear time.
         kind = np.uint16 if self.num_buckets <= 1 << 16 else np.uint32
         if self.bounds is not None:
             first: npt.NDArray[np.int64] = batch.column(self.order[0]).to_numpy()
-            return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(kind)
+            return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(
+                kind
+            )
         mixed = np.zeros(batch.num_rows, np.uint64)
         for name in self.by:
             mixed = (mixed ^ batch.column(name).to_numpy().view(np.uint64)) * _MULTIPLIER
@@ -93,7 +99,9 @@ class Exchange:
         if self._is_numeric:  # mostly hashes, which do not compress
             return bytes(batch.serialize())
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        with pa.ipc.new_stream(
+            sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+        ) as writer:
             writer.write_batch(batch)
         return bytes(sink.getvalue())
 
@@ -135,13 +143,17 @@ class Exchange:
                 yield from (piece.cast(self.columns) for piece in pieces(batch, _SORTED_BYTES))
 
 
-def map_buckets(blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: StreamStep) -> DataFrame:
+def map_buckets(
+    blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: StreamStep
+) -> DataFrame:
     """Send blocks to their buckets, and apply a step to the sorted rows of each."""
     sent = one_task_each(blocks, "bucket", exchange.num_buckets)
     return map_frame(sent, schema, lambda batches: step(exchange.unpack(batches)))
 
 
-def map_ranges(blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: RangeStep) -> DataFrame:
+def map_ranges(
+    blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: RangeStep
+) -> DataFrame:
     """Send blocks to their buckets, and apply a step to the number and the sorted rows of each that has a block."""
     # Before Spark 4.1 several buckets may share a task.
     sent = one_task_each(blocks, "bucket", exchange.num_buckets).sortWithinPartitions("bucket")
@@ -156,4 +168,6 @@ def map_ranges(blocks: DataFrame, exchange: Exchange, schema: pa.Schema, step: R
 
 def markers(spark: SparkSession, num_buckets: int) -> DataFrame:
     """Return an empty block for every bucket."""
-    return spark.range(num_buckets).selectExpr("cast(id as int) bucket", "cast(null as binary) block")
+    return spark.range(num_buckets).selectExpr(
+        "cast(id as int) bucket", "cast(null as binary) block"
+    )

@@ -65,11 +65,15 @@ def _folded(sketched: pa.RecordBatch) -> dict[str, pa.Array]:
     keys = [columns.pop(name).to_numpy() for name in sketched.schema.names if name.startswith(_KEY)]
     if keys:
         ends = np.arange(sketched.num_rows + 1) * len(keys)
-        columns["keys"] = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(np.stack(keys, axis=1).ravel()))
+        columns["keys"] = pa.LargeListArray.from_arrays(
+            pa.array(ends), pa.array(np.stack(keys, axis=1).ravel())
+        )
     return columns
 
 
-def view_batches(batch: pa.RecordBatch, views: Sequence[View], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+def view_batches(
+    batch: pa.RecordBatch, views: Sequence[View], columns: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """Return the columns of each view, under the names of the first; bands are columns of the list of keys."""
     found = dict(zip(batch.schema.names, batch.columns, strict=True))
     if "keys" in found:
@@ -79,7 +83,9 @@ def view_batches(batch: pa.RecordBatch, views: Sequence[View], columns: pa.Schem
         yield pa.record_batch([pa.array(found[name]) for name in view.columns], schema=columns)
 
 
-def note(sketched: pa.RecordBatch, found: Records, absent: I64, notes: pa.Schema) -> Iterator[pa.RecordBatch]:
+def note(
+    sketched: pa.RecordBatch, found: Records, absent: I64, notes: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """Add ids and scores to the sketches of documents; append the rejected rows, `absent`, with the reason."""
     columns = _folded(sketched) | {"id": found.ids}
     if found.scores is not None:
@@ -89,7 +95,9 @@ def note(sketched: pa.RecordBatch, found: Records, absent: I64, notes: pa.Schema
         reasons = dict(found.rejected)
         spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
         values = [reasons.get(spot) for spot in spots.tolist()]
-        yield _padded({"row": pa.array(absent), "reason": pa.array(values, pa.string())}, absent.size, notes)
+        yield _padded(
+            {"row": pa.array(absent), "reason": pa.array(values, pa.string())}, absent.size, notes
+        )
 
 
 def _padded(columns: dict[str, pa.Array], num_rows: int, notes: pa.Schema) -> pa.RecordBatch:
@@ -125,11 +133,15 @@ def read_parts(
         ends: tuple[list[int], list[str]] = ([], [])
         batches = _read_part(part, layout, ends)
         own = (batch for at, batch in enumerate(batches) if at % num_shares == share)
-        yield from joined(chain.from_iterable(_noted(part, layout, batch, step, notes) for batch in own))
+        yield from joined(
+            chain.from_iterable(_noted(part, layout, batch, step, notes) for batch in own)
+        )
         report({part: ends})
 
 
-def _read_part(part: int, layout: FileLayout, ends: tuple[list[int], list[str]]) -> Iterator[tuple[int, Records]]:
+def _read_part(
+    part: int, layout: FileLayout, ends: tuple[list[int], list[str]]
+) -> Iterator[tuple[int, Records]]:
     """Read the batches of a part, each with its first row; add the rows of pieces and the columns found to `ends`."""
     piece_rows, names = ends
     for pieces, rows in read_pieces(layout, part):
@@ -158,7 +170,12 @@ def renumber(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.Rec
         priority = np.full(rows.size, schema.AHEAD)
     elif layout.config.keep == "last":
         priority = keep_order.priorities(layout.config.keep, rows)
-    columns = [pa.array(rows), documents.column("text"), pa.array(priority), documents.column("group")]
+    columns = [
+        pa.array(rows),
+        documents.column("text"),
+        pa.array(priority),
+        documents.column("group"),
+    ]
     return pa.record_batch(columns, schema=documents.schema)
 
 
@@ -180,13 +197,17 @@ def read_texts(members: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterato
     texts = texts_schema(layout.config)
     for own in split_groups(members, "part"):
         part = own.column("part")[0].as_py()
-        rows, component, priority = (own.column(name).to_numpy() for name in ("row", "component", "priority"))
+        rows, component, priority = (
+            own.column(name).to_numpy() for name in ("row", "component", "priority")
+        )
         for _, pieces in read_pieces(layout, part):
             for first_row, found in pieces:
                 batch_rows = found.rows + first_row + (part << ROW_BITS)
                 is_member, at = find_sorted(rows, batch_rows)
                 if is_member.any():
-                    chosen = documents_of(found, found.rows + first_row, layout.config).filter(pa.array(is_member))
+                    chosen = documents_of(found, found.rows + first_row, layout.config).filter(
+                        pa.array(is_member)
+                    )
                     at = at[is_member]
                     columns = [pa.array(rows[at]), pa.array(component[at]), pa.array(priority[at])]
                     columns += [chosen.column("text"), chosen.column("group")]

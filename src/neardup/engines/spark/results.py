@@ -23,9 +23,13 @@ def cluster_rows(documents: DataFrame, members: DataFrame) -> DataFrame:
     """Return every document with the kept one of its cluster, by row, and the size of the cluster."""
     joined = documents.select("row").join(members.select("row", "kept_row"), "row", "left")
     named = joined.select("row", F.coalesce("kept_row", "row").alias("kept_row"))
-    counted = members.groupBy(F.col("kept_row").alias("counted_row")).agg((F.count("*") + 1).alias("cluster_size"))
+    counted = members.groupBy(F.col("kept_row").alias("counted_row")).agg(
+        (F.count("*") + 1).alias("cluster_size")
+    )
     sized = named.join(counted, F.col("kept_row") == F.col("counted_row"), "left")
-    return sized.select("row", "kept_row", F.coalesce("cluster_size", F.lit(1).cast("bigint")).alias("cluster_size"))
+    return sized.select(
+        "row", "kept_row", F.coalesce("cluster_size", F.lit(1).cast("bigint")).alias("cluster_size")
+    )
 
 
 def frame_tables(
@@ -42,12 +46,16 @@ def frame_tables(
 
     rejected = named(source.rejected, {"row": "doc_id"}, "reason")
     gone = selection.select("row").unionByName(source.rejected.select("row"))
-    kept = source.frame.join(named(gone, {"row": "gone_id"}), source.frame[own] == F.col("gone_id"), "left_anti")
+    kept = source.frame.join(
+        named(gone, {"row": "gone_id"}), source.frame[own] == F.col("gone_id"), "left_anti"
+    )
     tables = {
         "kept": _with_doc_id(kept, own),
         "removed": named(selection, {"row": "doc_id", "kept_row": "kept_id"}, "similarity"),
         "clusters": named(
-            cluster_rows(source.documents, members), {"row": "doc_id", "kept_row": "cluster_id"}, "cluster_size"
+            cluster_rows(source.documents, members),
+            {"row": "doc_id", "kept_row": "cluster_id"},
+            "cluster_size",
         ),
         "rejected": rejected,
     }
@@ -85,11 +93,21 @@ def count_selection(
     config, removed, special = source.config, engine.total(selection), (0, 0)
     # Only chains of pairs can remove documents below the threshold.
     if removed and (config.cluster == "components" or source.num_ahead > 0):
-        is_below, is_against = F.col("similarity") < config.threshold, F.col("kept_row") < source.num_ahead
-        found: Any = engine.storage.run(selection.agg(F.count_if(is_below), F.count_if(is_against)).first)
+        is_below, is_against = (
+            F.col("similarity") < config.threshold,
+            F.col("kept_row") < source.num_ahead,
+        )
+        found: Any = engine.storage.run(
+            selection.agg(F.count_if(is_below), F.count_if(is_against)).first
+        )
         special = found[0], found[1]
     spared = 0 if members is selection else engine.total(members) - removed
-    return {"removed": removed, "below": special[0], "removed_against": special[1], "spared": spared}
+    return {
+        "removed": removed,
+        "below": special[0],
+        "removed_against": special[1],
+        "spared": spared,
+    }
 
 
 def cluster_facts(rows: Iterable[Any]) -> tuple[dict[str, Any], ...]:

@@ -38,4 +38,8 @@ def select_rows(table: DataFrame, where: Chosen | None) -> DataFrame:
     rows = table if where.column is None else table.where(F.col(where.column) > 0)
     if where.column is not None and where.below is not None:
         rows = rows.where(F.col(where.column) < where.below)
-    return rows if where.without is None else rows.join(where.without.select("row"), "row", "left_anti")
+    return (
+        rows
+        if where.without is None
+        else rows.join(where.without.select("row"), "row", "left_anti")
+    )

@@ -16,13 +16,14 @@ from neardup.engines.spark.engine import SparkEngine
 from neardup.errors import NearDupError
 
 _DEFAULTS: Final = {
-    # Our own bars show the progress, and our own errors what stopped a run, not a Java stack trace per attempt.
+    # Our own bars show the progress, and our own errors what stopped a run, not a Java stack trace
+    # per attempt.
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
     "spark.python.daemon.module": "neardup.engines.spark_daemon",
 }
-# Less JIT compilation, and garbage collection on one thread: the driver only plans, and a short run on executors ends
-# before optimised code has paid off (83 against 46 CPU seconds for 106 MB).
+# Less JIT compilation, and garbage collection on one thread: the driver only plans, and a short run
+# on executors ends before optimised code has paid off (83 against 46 CPU seconds for 106 MB).
 _QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SHORT_BYTES: Final = 4 << 30
 
@@ -38,8 +39,11 @@ def open_engine(config: Config, num_bytes: int) -> SparkEngine:
         builder = builder.config(name, value)
     is_ours = SparkSession.getActiveSession() is None
     if is_ours:
-        # PySpark warns about the version of pandas, which it requires although nothing here uses it.
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        # PySpark warns about the version of pandas, which it requires although nothing here uses
+        # it.
+        warnings.filterwarnings(
+            "ignore", "PySpark does not yet fully support pandas", FutureWarning
+        )
         quick = {"spark.driver.extraJavaOptions": _QUICK}
         if num_bytes < _SHORT_BYTES:
             quick["spark.executor.extraJavaOptions"] = _QUICK
@@ -50,7 +54,8 @@ def open_engine(config: Config, num_bytes: int) -> SparkEngine:
         session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise NearDupError(
-            f"Spark cannot start: {error}", hint="it needs Java 17 or newer: install it, or set JAVA_HOME"
+            f"Spark cannot start: {error}",
+            hint="it needs Java 17 or newer: install it, or set JAVA_HOME",
         ) from error
     if is_ours:
         atexit.register(session.stop)

@@ -1,7 +1,7 @@
 """Connected components by alternating large and small stars (Kiveris and others, SoCC 2014).
 
-Every round is linear in the links, and no task holds more than the neighbours of one row on disk. Once few links are
-left, one task connects them as the local engine does.
+Every round is linear in the links, and no task holds more than the neighbours of one row on disk.
+Once few links are left, one task connects them as the local engine does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from neardup.kernels import union_find as kernel
 FEW_LINKS: Final = 1 << 22
 
 
-def connect(links: DataFrame, storage: Storage, few_links: int = FEW_LINKS) -> tuple[DataFrame, list[int]]:
+def connect(
+    links: DataFrame, storage: Storage, few_links: int = FEW_LINKS
+) -> tuple[DataFrame, list[int]]:
     """Return schema.COMPONENTS, and how many links there were at the start of every round.
 
     Every round is stored, so that a lost worker does not undo the rounds before.
@@ -50,7 +52,9 @@ def connect_few(links: DataFrame) -> tuple[DataFrame, Observation]:
     The observation has the number of links, as `links`.
     """
     watched = Observation()
-    contracted = map_frame(links, schema.LINKS, _forests).observe(watched, F.count(F.lit(1)).alias("links"))
+    contracted = map_frame(links, schema.LINKS, _forests).observe(
+        watched, F.count(F.lit(1)).alias("links")
+    )
     return _labels(map_frame(contracted.repartition(1), schema.LINKS, _one_forest)), watched
 
 
@@ -88,7 +92,9 @@ def _forest(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     kernel.union_links(places[: table.num_rows], places[table.num_rows :], parents)
     kernel.find_roots(parents)
     is_child = parents != np.arange(rows.size)
-    return pa.record_batch([pa.array(rows[is_child]), pa.array(rows[parents[is_child]])], schema=schema.LINKS)
+    return pa.record_batch(
+        [pa.array(rows[is_child]), pa.array(rows[parents[is_child]])], schema=schema.LINKS
+    )
 
 
 def _fingerprint() -> dict[str, Column]:
@@ -98,7 +104,9 @@ def _fingerprint() -> dict[str, Column]:
 
 def _large_star(links: DataFrame) -> DataFrame:
     """Link every neighbour that is larger than a row to the smallest of the row and its neighbours."""
-    both = links.unionByName(links.select(F.col("smallest").alias("row"), F.col("row").alias("smallest")))
+    both = links.unionByName(
+        links.select(F.col("smallest").alias("row"), F.col("row").alias("smallest"))
+    )
     least = F.least(F.col("row"), F.min("smallest").over(Window.partitionBy("row")))
     stars = both.withColumn("least", least).where(F.col("smallest") > F.col("row"))
     return stars.select(F.col("smallest").alias("row"), F.col("least").alias("smallest"))
@@ -109,11 +117,17 @@ def _small_star(links: DataFrame) -> DataFrame:
     least = F.min("smallest").over(Window.partitionBy("row"))
     stars = links.withColumn("least", least)
     ends = F.explode(F.array("row", "smallest")).alias("row")
-    return stars.select(ends, F.col("least").alias("smallest")).where(F.col("row") != F.col("smallest")).distinct()
+    return (
+        stars.select(ends, F.col("least").alias("smallest"))
+        .where(F.col("row") != F.col("smallest"))
+        .distinct()
+    )
 
 
 def _labels(stars: DataFrame) -> DataFrame:
     """Return every row of a star with its centre, the smallest row."""
     leaves = stars.select("row", F.col("smallest").alias("component"))
-    centres = stars.select(F.col("smallest").alias("row"), F.col("smallest").alias("component")).distinct()
+    centres = stars.select(
+        F.col("smallest").alias("row"), F.col("smallest").alias("component")
+    ).distinct()
     return leaves.unionByName(centres)

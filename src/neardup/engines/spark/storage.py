@@ -29,11 +29,13 @@ from neardup.io.streams import filesystem
 
 T = TypeVar("T")
 # Columns that are summed while a table is written, so that no extra job is needed.
-_SUMMED: Final = {"num_shingles", "text_bytes", "compared", "found", *schema.CONTENTS.names} - {"row"}
+_SUMMED: Final = {"num_shingles", "text_bytes", "compared", "found", *schema.CONTENTS.names} - {
+    "row"
+}
 # The most rows that one task sorts and writes by itself.
 FEW_ROWS: Final = 1_000_000
-# Adaptive execution runs every exchange as a separate job, and so does every broadcast; our tables have known sizes.
-# A batch of 10,000 blocks of an exchange might take gigabytes.
+# Adaptive execution runs every exchange as a separate job, and so does every broadcast; our tables
+# have known sizes. A batch of 10,000 blocks of an exchange might take gigabytes.
 _SETTINGS: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -41,12 +43,15 @@ _SETTINGS: Final = {
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _UNSET_PARTITIONS: Final = "200"
-# Text per partition of an exchange. Every task costs tens of milliseconds, and most exchanges send less than a tenth of
-# the text; the texts of components are at most all of it, which Spark sorts on disk.
+# Text per partition of an exchange. Every task costs tens of milliseconds, and most exchanges send
+# less than a tenth of the text; the texts of components are at most all of it, which Spark sorts on
+# disk.
 _BYTES_A_PARTITION: Final = 128 << 20
 # Every task that writes for an exchange keeps an entry for each of its partitions.
 _MOST_PARTITIONS: Final = 1 << 15
-_RAISED = re.compile(r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL)
+_RAISED = re.compile(
+    r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL
+)
 
 
 class Storage:
@@ -55,7 +60,9 @@ class Storage:
     With a workspace, finished tables are recorded in its journal, and a resumed run loads them.
     """
 
-    def __init__(self, spark: SparkSession, folder: str | None, workspace: Workspace | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: str | None, workspace: Workspace | None = None
+    ) -> None:
         self.spark = spark
         self._workspace = workspace
         above = folder or _usual_folder(spark, workspace)
@@ -74,13 +81,19 @@ class Storage:
 
     def plan_partitions(self, num_bytes: int) -> None:
         """Choose how many partitions an exchange has, from the size of the input."""
-        self._num_partitions = max(self._num_partitions, min(-(-num_bytes // _BYTES_A_PARTITION), _MOST_PARTITIONS))
+        self._num_partitions = max(
+            self._num_partitions, min(-(-num_bytes // _BYTES_A_PARTITION), _MOST_PARTITIONS)
+        )
 
     @property
     def num_partitions(self) -> int:
         """The number of partitions of an exchange: that of the session, if the user has set it."""
         own = self.spark.conf.get(_PARTITIONS) or _UNSET_PARTITIONS
-        return self._num_partitions if own == _UNSET_PARTITIONS else max(min(int(own), _MOST_PARTITIONS), 1)
+        return (
+            self._num_partitions
+            if own == _UNSET_PARTITIONS
+            else max(min(int(own), _MOST_PARTITIONS), 1)
+        )
 
     def checkpoint(
         self,
@@ -91,7 +104,8 @@ class Storage:
     ) -> DataFrame:
         """Compute a frame and return it as stored, or load it if an interrupted run has finished it.
 
-        metrics: computed in the same job; facts: called after it, and kept beside what was observed.
+        metrics: computed in the same job; facts: called after it, and kept beside what was
+        observed.
         """
         stored = self._load(name)
         if stored is None:
@@ -113,12 +127,17 @@ class Storage:
         if "component" in frame.columns:
             sums["components"] = F.count_if(F.col("row") == F.col("component"))
         every = {"rows": F.count(F.lit(1)), **sums, **metrics}
-        watched = frame.observe(observation, *(metric.alias(alias) for alias, metric in every.items()))
+        watched = frame.observe(
+            observation, *(metric.alias(alias) for alias, metric in every.items())
+        )
         # Most columns are hashes and row numbers, which a dictionary does not compress.
         writer = watched.write.option("parquet.enable.dictionary", "false")
         self.run(lambda: writer.parquet(f"{self.folder}/{name}"), name)
         # A sum of hashes is a decimal, which JSON cannot hold.
-        return {name: int(value) if isinstance(value, Decimal) else value for name, value in observation.get.items()}
+        return {
+            name: int(value) if isinstance(value, Decimal) else value
+            for name, value in observation.get.items()
+        }
 
     def _load(self, name: str) -> DataFrame | None:
         """Return a table of an interrupted run, if all of it is still there."""
@@ -128,7 +147,9 @@ class Storage:
         files, inner = filesystem(_address(known["path"]))
         if not files.exists(f"{inner}/_SUCCESS"):
             return None
-        return self._read(known["path"], StructType.fromJson(json.loads(known["schema"])), known["observed"])
+        return self._read(
+            known["path"], StructType.fromJson(json.loads(known["schema"])), known["observed"]
+        )
 
     def _read(self, path: str, columns: StructType, observed: dict[str, Any]) -> DataFrame:
         stored = self.spark.read.schema(columns).parquet(path)
@@ -146,7 +167,10 @@ class Storage:
 
     def discard(self) -> None:
         """Remove the tables of this start, and of those that it has resumed."""
-        for folder in {self.folder, *(path.rpartition("/")[0] for _, _, path in self._observed.values())}:
+        for folder in {
+            self.folder,
+            *(path.rpartition("/")[0] for _, _, path in self._observed.values()),
+        }:
             _remove(self.spark, folder)
 
     def run(self, action: Callable[[], T], what: str = "count") -> T:
@@ -183,7 +207,9 @@ def _address(path: str) -> str:
     return path if "://" in path else f"file://{path}"
 
 
-def stored_batches(folder: str, columns: Sequence[str] | None = None, task: str = "") -> Iterator[pa.RecordBatch]:
+def stored_batches(
+    folder: str, columns: Sequence[str] | None = None, task: str = ""
+) -> Iterator[pa.RecordBatch]:
     """Read a table that was stored in order, batch by batch; `task`: only the files with this task in their name."""
     files, inner = filesystem(_address(folder))
     for part in sorted(files.glob(f"{inner}/part-{task}*.parquet")):

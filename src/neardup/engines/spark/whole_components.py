@@ -63,7 +63,9 @@ def _ends(batch: pa.RecordBatch) -> tuple[int, int]:
     return (int(cuts[0]), int(cuts[-1])) if cuts.size else (batch.num_rows, 0)
 
 
-def _map_held(held: pa.RecordBatch, step: BatchStep, block_step: BlockStep, limit: int) -> Iterator[pa.RecordBatch]:
+def _map_held(
+    held: pa.RecordBatch, step: BatchStep, block_step: BlockStep, limit: int
+) -> Iterator[pa.RecordBatch]:
     """Map whole components in runs of about BATCH_BYTES."""
     labels = held.column("component").to_numpy()
     if not labels.size:
@@ -101,7 +103,9 @@ def _map_large(
     return beyond
 
 
-def _map_blocks(documents: Iterable[pa.RecordBatch], block_step: BlockStep, limit: int) -> Iterator[pa.RecordBatch]:
+def _map_blocks(
+    documents: Iterable[pa.RecordBatch], block_step: BlockStep, limit: int
+) -> Iterator[pa.RecordBatch]:
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         # Verifying one block against another takes up to four times the memory of a block.
         yield from block_step(_DiskBlocks(documents, Path(folder), max(limit // 4, 1))).to_batches()

@@ -1,7 +1,7 @@
 """The tables of a run on files, named, sorted and written by workers: a file if they are small, else a folder of parts.
 
-Rows encode the part of the input that they are in, so a range of parts is a range of rows: every bucket of an exchange
-gets one, and the buckets are in order without a sort of the whole table.
+Rows encode the part of the input that they are in, so a range of parts is a range of rows: every
+bucket of an exchange gets one, and the buckets are in order without a sort of the whole table.
 """
 
 from __future__ import annotations
@@ -30,10 +30,21 @@ from neardup.engines.spark.storage import Storage
 Write = Callable[[Path, Iterator[pa.RecordBatch]], None]
 PART_NAME: Final = "part-{:05}.parquet"
 _COUNTED: Final = pa.schema([("rows", pa.int64())])
-_REMOVED: Final = (End("row", "doc_id", "file", "number"), End("kept_row", "kept_id", "kept_file", "kept_number"))
-_PAIRS: Final = (End("row_a", "doc_a", "file_a", "number_a"), End("row_b", "doc_b", "file_b", "number_b"))
+_REMOVED: Final = (
+    End("row", "doc_id", "file", "number"),
+    End("kept_row", "kept_id", "kept_file", "kept_number"),
+)
+_PAIRS: Final = (
+    End("row_a", "doc_a", "file_a", "number_a"),
+    End("row_b", "doc_b", "file_b", "number_b"),
+)
 # The columns that name rows, as the tables of a run call them.
-_NUMBERS: Final = {"row": "number", "kept_row": "kept_number", "row_a": "number_a", "row_b": "number_b"}
+_NUMBERS: Final = {
+    "row": "number",
+    "kept_row": "kept_number",
+    "row_a": "number_a",
+    "row_b": "number_b",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,15 +73,21 @@ class TableFiles:
         """Write schema.PAIRS_FROM_FILES in input order; return the number of rows."""
         return self._write_named(row_pairs, _PAIRS, ("row_a", "row_b"), target)
 
-    def _write_named(self, table: DataFrame, ends: tuple[End, End], order: tuple[str, ...], target: Target) -> int:
+    def _write_named(
+        self, table: DataFrame, ends: tuple[End, End], order: tuple[str, ...], target: Target
+    ) -> int:
         """Name the rows of a table by two exchanges: the other end first, then the one it is ordered by."""
         names, (own, other) = self._source.names(), ends
         columns = arrow_schema(table)
         by_other = self._ranges(columns, (other.row,), None)
         columns = pa.schema([*columns, *other.added])
-        by_own = self._ranges(columns, order, target.part_rows and target.num_rows // target.part_rows + 1)
+        by_own = self._ranges(
+            columns, order, target.part_rows and target.num_rows // target.part_rows + 1
+        )
         blocks = map_frame(table, BLOCKS, by_other.pack)
-        blocks = map_ranges(blocks, by_other, BLOCKS, lambda _, rows: by_own.pack(names.add(rows, other)))
+        blocks = map_ranges(
+            blocks, by_other, BLOCKS, lambda _, rows: by_own.pack(names.add(rows, other))
+        )
         columns = pa.schema([*columns, *own.added])
         return self._write(blocks, by_own, columns, lambda _, rows: names.add(rows, own), target)
 
@@ -79,24 +96,32 @@ class TableFiles:
         names, layout, spark = self._source.names(), self._source.layout, self._storage.spark
         rows = members.select("row", "kept_row")
         by_kept = self._ranges(arrow_schema(rows), ("kept_row", "row"), None)
-        by_own = self._ranges(MEMBERS, ("row",), target.part_rows and target.num_rows // target.part_rows + 1)
+        by_own = self._ranges(
+            MEMBERS, ("row",), target.part_rows and target.num_rows // target.part_rows + 1
+        )
 
         def pack_members(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
             return by_own.pack(list_members(whole_groups(rows, ["kept_row"]), names))
 
         bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), layout.num_parts]
-        ranges = [range(max(first, layout.num_ahead_parts), stop) for first, stop in pairwise(bounds)]
+        ranges = [
+            range(max(first, layout.num_ahead_parts), stop) for first, stop in pairwise(bounds)
+        ]
         blocks = map_ranges(map_frame(rows, BLOCKS, by_kept.pack), by_kept, BLOCKS, pack_members)
         blocks = blocks.unionByName(markers(spark, by_own.num_buckets))
         step = partial(_clustered, ranges=ranges, names=names)
         return self._write(blocks, by_own, CLUSTERED, step, target)
 
-    def _ranges(self, columns: pa.Schema, order: tuple[str, ...], num_buckets: int | None) -> Exchange:
+    def _ranges(
+        self, columns: pa.Schema, order: tuple[str, ...], num_buckets: int | None
+    ) -> Exchange:
         """Return an exchange whose buckets are ranges of parts."""
         num_parts = self._source.layout.num_parts
         count = max(min(num_parts, num_buckets or self._storage.num_partitions), 1)
         bounds = tuple((at * num_parts // count) << ROW_BITS for at in range(1, count))
-        return Exchange(columns=columns, order=order, num_buckets=count, limit=self._limit, bounds=bounds)
+        return Exchange(
+            columns=columns, order=order, num_buckets=count, limit=self._limit, bounds=bounds
+        )
 
     def _write(
         self,
@@ -110,22 +135,32 @@ class TableFiles:
         path, write = target.path.resolve(), target.write
         named = partial(_written_names, names=target.columns.names)
         if target.part_rows is None:
-            every = Exchange(columns=columns, order=exchange.order, num_buckets=1, limit=self._limit, bounds=())
-            blocks = map_ranges(blocks, exchange, BLOCKS, lambda bucket, rows: every.pack(finish(bucket, rows)))
-            written = map_buckets(blocks, every, _COUNTED, lambda rows: write_file(path, named(rows), write))
+            every = Exchange(
+                columns=columns, order=exchange.order, num_buckets=1, limit=self._limit, bounds=()
+            )
+            blocks = map_ranges(
+                blocks, exchange, BLOCKS, lambda bucket, rows: every.pack(finish(bucket, rows))
+            )
+            written = map_buckets(
+                blocks, every, _COUNTED, lambda rows: write_file(path, named(rows), write)
+            )
         else:
             path.mkdir(parents=True)
             written = map_ranges(
                 blocks,
                 exchange,
                 _COUNTED,
-                lambda bucket, rows: write_file(path / PART_NAME.format(bucket), named(finish(bucket, rows)), write),
+                lambda bucket, rows: write_file(
+                    path / PART_NAME.format(bucket), named(finish(bucket, rows)), write
+                ),
             )
         counted: list[Any] = self._storage.run(written.collect, target.name)
         return sum(row["rows"] for row in counted)
 
 
-def _written_names(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _written_names(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Return the columns of a table as it is written, where rows are numbers in files."""
     for batch in batches:
         is_renamed = {row for row, number in _NUMBERS.items() if number in batch.schema.names}
@@ -133,7 +168,9 @@ def _written_names(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> I
         yield pa.RecordBatch.from_arrays([batch.column(name) for name in taken], names=list(names))
 
 
-def _clustered(bucket: int, members: Batches, ranges: Sequence[range], names: Names) -> Iterator[pa.RecordBatch]:
+def _clustered(
+    bucket: int, members: Batches, ranges: Sequence[range], names: Names
+) -> Iterator[pa.RecordBatch]:
     """Return every document of the parts of a bucket with its cluster; `members` are MEMBERS, sorted by row."""
     waiting = next(members, None)
     for part in ranges[bucket]:
@@ -148,7 +185,9 @@ def _clustered(bucket: int, members: Batches, ranges: Sequence[range], names: Na
         yield names.clustered(part, pa.Table.from_batches(own, MEMBERS))
 
 
-def write_file(path: Path, batches: Iterable[pa.RecordBatch], write: Write) -> Iterator[pa.RecordBatch]:
+def write_file(
+    path: Path, batches: Iterable[pa.RecordBatch], write: Write
+) -> Iterator[pa.RecordBatch]:
     """Write batches to a file; retries and speculative attempts are safe."""
     num_rows = 0
 

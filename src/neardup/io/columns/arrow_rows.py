@@ -49,7 +49,9 @@ def readable(file: InputFile, kind: str) -> Iterator[None]:
     try:
         yield
     except UnsortableError as error:
-        raise StaleError(f"{file.path}: {error}", hint="order by a number, a text or a date") from error
+        raise StaleError(
+            f"{file.path}: {error}", hint="order by a number, a text or a date"
+        ) from error
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise DataError(
@@ -100,9 +102,12 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
     Ordered categories stay encoded, because `keep` ranks them by position.
     """
-    encoded = [index for index, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)]
+    encoded = [
+        index for index, kind in enumerate(batch.schema.types) if pa.types.is_dictionary(kind)
+    ]
     if not encoded or not batch.num_rows:
-        # Batches are planned to have about BATCH_BYTES; cutting those that have a little more leaves a tiny piece.
+        # Batches are planned to have about BATCH_BYTES; cutting those that have a little more
+        # leaves a tiny piece.
         yield from pieces(batch, BATCH_BYTES) if batch.nbytes > 2 * BATCH_BYTES else (batch,)
         return
     sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
@@ -111,7 +116,9 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for first, stop in runs(np.cumsum(sizes)):
         piece = batch.slice(first, stop - first)
         for index in (index for index in encoded if not batch.schema.types[index].ordered):
-            piece = piece.set_column(index, batch.schema.names[index], piece.column(index).dictionary_decode())
+            piece = piece.set_column(
+                index, batch.schema.names[index], piece.column(index).dictionary_decode()
+            )
         yield piece
 
 
@@ -122,7 +129,9 @@ def _decoded_bytes(column: pa.DictionaryArray) -> npt.NDArray[np.int64]:
         lengths = pc.binary_length(values.cast(_BYTE_TYPES.get(values.type, values.type)))
     else:
         lengths = pa.array(np.full(len(values), values.nbytes // max(len(values), 1)))
-    taken: npt.NDArray[np.int64] = lengths.cast(pa.int64()).take(column.indices).fill_null(0).to_numpy()
+    taken: npt.NDArray[np.int64] = (
+        lengths.cast(pa.int64()).take(column.indices).fill_null(0).to_numpy()
+    )
     return taken
 
 
@@ -140,7 +149,8 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
     is_document[list(reasons)] = False
     if reasons:  # a filter copies every text, so not for nothing
         texts, ids, scores, groups = (
-            None if array is None else keep_values(array, is_document) for array in (texts, ids, scores, groups)
+            None if array is None else keep_values(array, is_document)
+            for array in (texts, ids, scores, groups)
         )
     found = [name for name in wanted_names(columns) if column_at(batch, name) is not None]
     return Records(
@@ -152,7 +162,10 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         groups=groups,
         rejected=sorted(reasons.items()),
         found=frozenset(found if batch.num_rows else ()),
-        others={name: values_of(column_at(batch, name), np.flatnonzero(is_document)) for name in columns.others},
+        others={
+            name: values_of(column_at(batch, name), np.flatnonzero(is_document))
+            for name in columns.others
+        },
     )
 
 
@@ -169,7 +182,11 @@ def _texts(batch: pa.RecordBatch, columns: Columns, config: Config) -> _Strings:
 
 def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = column_at(batch, name)
-    return pa.nulls(batch.num_rows, SCORES) if column is None else sortable_column(storage(column), name)
+    return (
+        pa.nulls(batch.num_rows, SCORES)
+        if column is None
+        else sortable_column(storage(column), name)
+    )
 
 
 def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
@@ -203,7 +220,11 @@ def _large(text: str | None) -> pa.Scalar:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    is_bytes = (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
     return kind in _BYTE_TYPES or is_bytes or kind == pa.binary_view()
 
 
@@ -250,7 +271,9 @@ def _as_strings(column: pa.Array, subject: str) -> _Strings:
 
 def _none_usable(column: pa.Array, reason: str) -> _Strings:
     """Reject every value that is not null for the same reason."""
-    return pa.nulls(len(column), pa.large_string()), dict.fromkeys(np.flatnonzero(is_valid(column)).tolist(), reason)
+    return pa.nulls(len(column), pa.large_string()), dict.fromkeys(
+        np.flatnonzero(is_valid(column)).tolist(), reason
+    )
 
 
 def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> _Strings:
@@ -258,7 +281,9 @@ def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> 
     if not bad:
         return strings, {}
     codes = indices.cast(pa.int64()).fill_null(-1).to_numpy()
-    return strings, {row: bad[codes[row]] for row in np.flatnonzero(np.isin(codes, list(bad))).tolist()}
+    return strings, {
+        row: bad[codes[row]] for row in np.flatnonzero(np.isin(codes, list(bad))).tolist()
+    }
 
 
 def _decode(column: pa.Array, subject: str) -> _Strings:
@@ -284,12 +309,16 @@ def items_texts(column: pa.Array) -> _Strings:
         column, reasons = _split_items(column)
     is_set = is_valid(column)
     reasons = dict.fromkeys(np.flatnonzero(~is_set).tolist(), "items are null") | reasons
-    lengths = np.where(is_set, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    lengths = np.where(is_set, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(
+        np.int64
+    )
     items, bad = _as_strings(column.flatten(), "an item is")
     row_of_item = np.repeat(np.arange(len(column)), lengths)
     for item, reason in _bad_items(items, bad):
         reasons.setdefault(int(row_of_item[item]), reason)
-    ended = pc.binary_join_element_wise(items, _large(""), _large(ITEM_END), null_handling="replace")
+    ended = pc.binary_join_element_wise(
+        items, _large(""), _large(ITEM_END), null_handling="replace"
+    )
     return _joined(ended, lengths), reasons
 
 
@@ -301,7 +330,9 @@ def _split_items(column: pa.Array) -> _Strings:
     is_item = pc.binary_length(items).to_numpy(zero_copy_only=False) > 0
     parents = pc.list_parent_indices(split).to_numpy()[is_item]
     offsets = np.r_[0, np.cumsum(np.bincount(parents, minlength=len(split)))]
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), items.filter(pa.array(is_item)), mask=texts.is_null())
+    lists = pa.LargeListArray.from_arrays(
+        pa.array(offsets), items.filter(pa.array(is_item)), mask=texts.is_null()
+    )
     return lists, reasons
 
 
@@ -311,18 +342,27 @@ def _bad_items(items: pa.Array, bad: dict[int, str]) -> Iterator[tuple[int, str]
         yield from ((item, "an item is null") for item in np.flatnonzero(~is_valid(items)).tolist())
     holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
     for item in np.flatnonzero(holds_end).tolist():
-        yield item, f"item {items[item].as_py()!r} holds the character {ITEM_END!r}, the item separator"
+        yield (
+            item,
+            f"item {items[item].as_py()!r} holds the character {ITEM_END!r}, the item separator",
+        )
 
 
 def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
     """Join runs of strings of the given lengths, without copying bytes."""
     _, offsets, data = strings.buffers()
-    starts = np.frombuffer(offsets, np.int64)[strings.offset :] if offsets else np.zeros(1, np.int64)
+    starts = (
+        np.frombuffer(offsets, np.int64)[strings.offset :] if offsets else np.zeros(1, np.int64)
+    )
     bounds = starts[np.r_[0, np.cumsum(lengths)]]
-    return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(bounds), data or pa.py_buffer(b""))
+    return pa.LargeStringArray.from_buffers(
+        len(lengths), pa.py_buffer(bounds), data or pa.py_buffer(b"")
+    )
 
 
-def _names(batch: pa.RecordBatch, name: str | None, subject: str, reasons: dict[int, str]) -> pa.Array:
+def _names(
+    batch: pa.RecordBatch, name: str | None, subject: str, reasons: dict[int, str]
+) -> pa.Array:
     column = None if name is None else column_at(batch, name)
     if column is None:
         return pa.nulls(batch.num_rows, pa.string())
@@ -343,14 +383,18 @@ def keep_rows(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> pa.Recor
         return batch
     try:
         return batch.filter(pa.array(is_kept))
-    except pa.ArrowNotImplementedError:  # views and run-end encoded values: Arrow can concatenate slices, not filter
+    except (
+        pa.ArrowNotImplementedError
+    ):  # views and run-end encoded values: Arrow can concatenate slices, not filter
         runs = list(_runs(batch, is_kept))
         return pa.concat_batches(runs) if runs else batch.slice(0, 0)
 
 
 def _runs(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
     """Iterate over the runs of consecutive selected rows, without copying them."""
-    for first, stop in np.flatnonzero(np.diff(is_kept, prepend=False, append=False)).reshape(-1, 2).tolist():
+    for first, stop in (
+        np.flatnonzero(np.diff(is_kept, prepend=False, append=False)).reshape(-1, 2).tolist()
+    ):
         yield batch.slice(first, stop - first)
 
 
@@ -363,11 +407,17 @@ def output_schema(schema: pa.Schema, *, mark: bool) -> pa.Schema:
 
 
 def output_batches(
-    file: InputFile, batches: Iterator[pa.RecordBatch], verdicts: Verdicts, *, mark: bool, in_slices: bool = False
+    file: InputFile,
+    batches: Iterator[pa.RecordBatch],
+    verdicts: Verdicts,
+    *,
+    mark: bool,
+    in_slices: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a whole file; with `mark`, all its documents with marks.
 
-    in_slices: where few rows are left out, yield what is between them as slices instead of copying it.
+    in_slices: where few rows are left out, yield what is between them as slices instead of copying
+    it.
     """
     first = 0
     for batch in batches:

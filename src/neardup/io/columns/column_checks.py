@@ -39,7 +39,10 @@ def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, 
         )
     chosen = asked if asked is not None else next((name for name in usual if name in names), None)
     if chosen is not None and names.count(chosen) > 1:
-        raise DataError(f"the source has {names.count(chosen)} columns named {chosen!r}", hint="rename all but one")
+        raise DataError(
+            f"the source has {names.count(chosen)} columns named {chosen!r}",
+            hint="rename all but one",
+        )
     return chosen
 
 
@@ -59,13 +62,17 @@ def plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column.cast(_PLAIN_TYPES[kind])
     if pa.types.is_dictionary(kind) and kind.value_type in _PLAIN_TYPES:
         values = _PLAIN_TYPES[kind.value_type]
-        chunks = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(values)) for part in column.chunks]
+        chunks = [
+            pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(values))
+            for part in column.chunks
+        ]
         return pa.chunked_array(chunks, pa.dictionary(kind.index_type, values))
     try:
         column.slice(0, 0).take(pa.array([], pa.int64()))
     except pa.ArrowNotImplementedError as error:
         raise DataError(
-            f"column {name!r} has values that Arrow cannot represent: {kind}", hint="cast or drop it"
+            f"column {name!r} has values that Arrow cannot represent: {kind}",
+            hint="cast or drop it",
         ) from error
     return column
 
@@ -125,11 +132,15 @@ def is_list(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in _LIST_TESTS)
 
 
-def usable_texts(values: pa.ChunkedArray | list[Any], column: str | None) -> tuple[pa.ChunkedArray, dict[int, str]]:
+def usable_texts(
+    values: pa.ChunkedArray | list[Any], column: str | None
+) -> tuple[pa.ChunkedArray, dict[int, str]]:
     """Return the texts, null if unusable, and the reason for each unusable row."""
     if isinstance(values, list):
         return _usable_values(values)
-    if values.null_count == len(values):  # a column of nulls may have any type: in pandas it is float
+    if values.null_count == len(
+        values
+    ):  # a column of nulls may have any type: in pandas it is float
         values = pa.chunked_array([pa.nulls(len(values), pa.large_string())])
     values = plain(values, column or "text")
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
@@ -147,7 +158,9 @@ def usable_texts(values: pa.ChunkedArray | list[Any], column: str | None) -> tup
         texts.validate(full=True)
     except pa.ArrowInvalid:
         return _usable_values(_decode(texts))
-    nulls = np.flatnonzero(np.concatenate([_nulls(chunk) for chunk in texts.chunks] or [np.empty(0, np.bool_)]))
+    nulls = np.flatnonzero(
+        np.concatenate([_nulls(chunk) for chunk in texts.chunks] or [np.empty(0, np.bool_)])
+    )
     return texts, dict.fromkeys(nulls.tolist(), _NULL)
 
 
@@ -217,20 +230,25 @@ def checked_ids(ids: Any, num_rows: int, rejected: Collection[int]) -> pa.Array:
         )
     for row in np.flatnonzero(_nulls(named)).tolist():
         if row not in rejected:
-            raise DataError(f"the id of row {row} is null", hint="give every document an id, or none")
+            raise DataError(
+                f"the id of row {row} is null", hint="give every document an id, or none"
+            )
     try:
         named.validate(full=True)
         return named.cast(pa.string() if is_text else pa.int64())
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"ids must be valid UTF-8, or fit in a signed 64-bit integer: {error}", hint="convert them with str()"
+            f"ids must be valid UTF-8, or fit in a signed 64-bit integer: {error}",
+            hint="convert them with str()",
         ) from error
 
 
 def _id_array(ids: Any) -> pa.Array:
     if isinstance(ids, pa.ChunkedArray):
         return schema.one_array(ids)
-    if isinstance(ids, (str, bytes, set, frozenset, Mapping)) or not isinstance(ids, (Iterable, pa.Array)):
+    if isinstance(ids, (str, bytes, set, frozenset, Mapping)) or not isinstance(
+        ids, (Iterable, pa.Array)
+    ):
         raise DataError(
             f"`ids` must be a list of ids in the order of the documents, got {type(ids).__name__}",
             hint="id_column= takes the name of a column",
@@ -264,14 +282,21 @@ def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np
     values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
     encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")
     key = group_key(seed)
-    hashes = np.array([_hash_value(value, key) for value in encoded.dictionary.to_pylist()], np.int64)
+    hashes = np.array(
+        [_hash_value(value, key) for value in encoded.dictionary.to_pylist()], np.int64
+    )
     taken: npt.NDArray[np.int64] = hashes[encoded.indices.to_numpy()]
     return taken
 
 
 def _hash_value(value: str | None, key: bytes) -> int:
     named = b"" if value is None else b"=" + value.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(named, digest_size=8, key=key).digest(), "little", signed=True) or 1
+    return (
+        int.from_bytes(
+            hashlib.blake2b(named, digest_size=8, key=key).digest(), "little", signed=True
+        )
+        or 1
+    )
 
 
 def keep_priority(original: pa.Table, texts: pa.ChunkedArray, config: Config) -> pa.Array:

@@ -23,7 +23,8 @@ def values_in(table: pa.Table, name: str, rows: npt.NDArray[np.int64]) -> list[A
 def values_of(column: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[Any]:
     """Return some values of a column; one that Python cannot represent is returned as the error that says why.
 
-    The objects of a struct lack the fields that are null: Arrow gives every object the fields of all others.
+    The objects of a struct lack the fields that are null: Arrow gives every object the fields of
+    all others.
 
     >>> values_of(pa.array([{"a": 1}, {"b": 2}]), np.array([1, 0]))
     [{'b': 2}, {'a': 1}]
@@ -40,7 +41,9 @@ def values_of(column: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[Any]
         values: list[Any] = taken.to_pylist(maps_as_pydicts="strict")
     except (ValueError, OverflowError, KeyError):
         values = [_value(scalar) for scalar in taken]
-    return [_without_nulls(value) for value in values] if pa.types.is_struct(column.type) else values
+    return (
+        [_without_nulls(value) for value in values] if pa.types.is_struct(column.type) else values
+    )
 
 
 def _value(scalar: pa.Scalar) -> Any:

@@ -27,7 +27,11 @@ def content_type(config: Config) -> pa.DataType:
 def dimension_of(contents: pa.Array, config: Config) -> int:
     """Return the dimension of the first vector: its numbers or bits."""
     content = contents[0].as_py()
-    return int.from_bytes(content[:8], sys.byteorder) if config.measure == "hamming" else len(content) // 8
+    return (
+        int.from_bytes(content[:8], sys.byteorder)
+        if config.measure == "hamming"
+        else len(content) // 8
+    )
 
 
 def contents_of(column: pa.Array, config: Config) -> tuple[pa.Array, dict[int, str]]:

@@ -38,7 +38,12 @@ class Values:
 
 
 def records_of(
-    num_rows: int, values: Values, rejected: list[tuple[int, str]], *, found: frozenset[str], config: Config
+    num_rows: int,
+    values: Values,
+    rejected: list[tuple[int, str]],
+    *,
+    found: frozenset[str],
+    config: Config,
 ) -> Records:
     """Build the records of a batch; rows that fail only here are added to the rejected ones."""
     texts, unusable = values.texts, dict[int, str]()
@@ -52,11 +57,14 @@ def records_of(
     scores = None if values.scores is None else sortable_values(values.scores)
     others = values.others
     if unusable:
-        rejected = sorted([*rejected, *((int(rows[position]), reason) for position, reason in unusable.items())])
+        rejected = sorted(
+            [*rejected, *((int(rows[position]), reason) for position, reason in unusable.items())]
+        )
         is_usable = pa.array([position not in unusable for position in range(len(rows))])
         rows = rows[is_usable.to_numpy(zero_copy_only=False)]
         texts, ids, scores, groups = (
-            None if array is None else array.filter(is_usable) for array in (texts, ids, scores, groups)
+            None if array is None else array.filter(is_usable)
+            for array in (texts, ids, scores, groups)
         )
         others = {
             name: [value for position, value in enumerate(column) if position not in unusable]
@@ -78,7 +86,9 @@ def records_of(
 def oversize_records(size: int, config: Config) -> Records:
     """Build the records of one row that was skipped because of its size."""
     values = Values(rows=[], texts=text_array([], config))
-    return records_of(1, values, [(0, reason_against_size(size, config))], found=frozenset(), config=config)
+    return records_of(
+        1, values, [(0, reason_against_size(size, config))], found=frozenset(), config=config
+    )
 
 
 def is_utf8(block: bytes) -> bool:
@@ -119,7 +129,9 @@ def string_array(values: list[Any]) -> pa.Array:
     try:
         return pa.array(values, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid, TypeError):
-        return pa.array([None if value is None else as_string(value) for value in values], pa.string())
+        return pa.array(
+            [None if value is None else as_string(value) for value in values], pa.string()
+        )
 
 
 def items_text(value: Any) -> str:
@@ -140,7 +152,9 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
     try:
         if isinstance(value, str):
             pairs: Any = [item.rpartition(":")[::2] for item in value.split()]
-        elif isinstance(value, (list, tuple, np.ndarray)) and all(isinstance(weight, _NUMBERS) for weight in value):
+        elif isinstance(value, (list, tuple, np.ndarray)) and all(
+            isinstance(weight, _NUMBERS) for weight in value
+        ):
             pairs = [(position, weight) for position, weight in enumerate(value) if weight != 0]
         else:
             pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
@@ -171,7 +185,10 @@ def numbers_of(text: str) -> list[float]:
     [0.5, 1.0]
     """
     try:
-        return [float(number) for number in text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()]
+        return [
+            float(number)
+            for number in text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
+        ]
     except ValueError as error:
         raise RowError(f"vector is not a list of numbers: {error}") from error
 

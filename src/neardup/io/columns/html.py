@@ -9,13 +9,24 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import MissingExtraError
 
-# What the extractor, or the conversion to Arrow, raises for a bad page; any other error is not the page's fault.
+# What the extractor, or the conversion to Arrow, raises for a bad page; any other error is not the
+# page's fault.
 _PAGE_ERRORS: Final = (ValueError, RuntimeError, TypeError, pa.ArrowException)
-# Elements outside the article, by HTML landmarks and the names that most sites use. The extractor drops most of them
-# itself; the remaining banners and footers hid 34 of 40 mirrors in a synthetic crawl (tests/support/web_pages.py).
+# Elements outside the article, by HTML landmarks and the names that most sites use. The extractor
+# drops most of them itself; the remaining banners and footers hid 34 of 40 mirrors in a synthetic
+# crawl (tests/support/web_pages.py).
 _LANDMARKS: Final = ("banner", "navigation", "complementary", "contentinfo", "search")
 _TEMPLATE_NAMES: Final = (
-    *("header", "site-header", "page-header", "masthead", "navbar", "navigation", "menu", "sidebar"),
+    *(
+        "header",
+        "site-header",
+        "page-header",
+        "masthead",
+        "navbar",
+        "navigation",
+        "menu",
+        "sidebar",
+    ),
     *("footer", "site-footer", "page-footer", "cookie-banner", "cookie-notice", "cookie-consent"),
 )
 _TEMPLATE_ELEMENTS: Final = (
@@ -26,7 +37,9 @@ _TEMPLATE_ELEMENTS: Final = (
 )
 
 
-def readable_texts(pages: pa.Array | pa.ChunkedArray, config: Config) -> tuple[pa.Array, dict[int, str]]:
+def readable_texts(
+    pages: pa.Array | pa.ChunkedArray, config: Config
+) -> tuple[pa.Array, dict[int, str]]:
     """Return the text of every page, empty for one that cannot be parsed, and the reason for each of those."""
     try:
         return html_to_text(pages, config), {}

@@ -79,5 +79,11 @@ def _reason_against_weights(value: Any) -> str | None:
 
 def kind_of(value: Any) -> str:
     """Return what a value is, in the words of JSON."""
-    kinds = {type(None): "null", list: "a list", dict: "an object", bool: "true or false", str: "text"}
+    kinds = {
+        type(None): "null",
+        list: "a list",
+        dict: "an object",
+        bool: "true or false",
+        str: "text",
+    }
     return kinds.get(type(value), "a number")

@@ -22,7 +22,9 @@ def priorities(keep: str, rows: I64, texts: pa.Array | None = None) -> I64:
     if keep == "last":
         return -rows
     if keep == "longest":
-        lengths: I64 = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths: I64 = (
+            pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        )
         return -lengths
     return np.zeros(rows.size, np.int64)
 
@@ -37,7 +39,11 @@ def unsorted(scores: pa.StructArray, rows: I64) -> pa.RecordBatch:
 def sort_keys(keep: str) -> list[tuple[str, str]]:
     """Return the sort keys of scores: the best first, rows without a score last, ties by row."""
     direction = "descending" if keep.startswith("max:") else "ascending"
-    return [("is_missing", "ascending"), *((field.name, direction) for field in SCORES), ("row", "ascending")]
+    return [
+        ("is_missing", "ascending"),
+        *((field.name, direction) for field in SCORES),
+        ("row", "ascending"),
+    ]
 
 
 def rank(batches: Iterable[pa.RecordBatch], num_rows: int, keep: str) -> I64:

@@ -36,7 +36,8 @@ def item_column(matrix: Any, config: Config) -> pa.Array:
         return as_column(matrix)
     if isinstance(matrix, np.ma.MaskedArray) and np.ma.getmaskarray(matrix).any():
         raise DataError(
-            "`items` has masked entries, but an item must be present or absent", hint="pass matrix.filled()"
+            "`items` has masked entries, but an item must be present or absent",
+            hint="pass matrix.filled()",
         )
     if matrix.dtype.kind == "b":
         rows, columns = np.nonzero(matrix)
@@ -60,7 +61,11 @@ def _item_numbers(matrix: npt.NDArray[Any]) -> pa.Array:
 
 
 def _is_sparse(source: Any) -> bool:
-    return hasattr(source, "tocsr") and hasattr(source, "nnz") and len(getattr(source, "shape", ())) == 2
+    return (
+        hasattr(source, "tocsr")
+        and hasattr(source, "nnz")
+        and len(getattr(source, "shape", ())) == 2
+    )
 
 
 def _sparse_column(matrix: Any, *, is_weighted: bool) -> pa.Array:
@@ -68,7 +73,10 @@ def _sparse_column(matrix: Any, *, is_weighted: bool) -> pa.Array:
     rows.sum_duplicates()
     values = np.asarray(rows.data)
     if not is_weighted and not np.isfinite(values).all():
-        raise DataError("`items` has entries that are NaN or infinite", hint="set them to zero, or leave them out")
+        raise DataError(
+            "`items` has entries that are NaN or infinite",
+            hint="set them to zero, or leave them out",
+        )
     is_there = values != 0
     owners = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[is_there]
     lengths = np.bincount(owners, minlength=rows.shape[0])
@@ -80,4 +88,6 @@ def _sparse_column(matrix: Any, *, is_weighted: bool) -> pa.Array:
 
 
 def _lists(lengths: npt.NDArray[np.int64], values: pa.Array) -> pa.Array:
-    return pa.LargeListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)].astype(np.int64)), values)
+    return pa.LargeListArray.from_arrays(
+        pa.array(np.r_[0, np.cumsum(lengths)].astype(np.int64)), values
+    )

@@ -27,7 +27,9 @@ def is_dicts(rows: list[Any]) -> bool:
 
 def is_baskets(rows: list[Any], config: Config) -> bool:
     """Whether dicts map items to weights, not columns to values: all numbers, and no key is the items column."""
-    if config.measure != "weighted" or any(config.items_column in row for row in rows if isinstance(row, Mapping)):
+    if config.measure != "weighted" or any(
+        config.items_column in row for row in rows if isinstance(row, Mapping)
+    ):
         return False
     first: Mapping[Any, Any] = next((row for row in rows if isinstance(row, Mapping) and row), {})
     return all(isinstance(weight, Real) for weight in first.values())
@@ -36,19 +38,35 @@ def is_baskets(rows: list[Any], config: Config) -> bool:
 def is_pairs(rows: list[Any], *, of_texts: bool) -> bool:
     """Whether rows are (id, text) tuples, or (id, items) or (id, vector); two items or two numbers are not."""
     first = _first(rows)
-    if not isinstance(first, tuple) or len(first) != 2 or not isinstance(first[0], (str, int, np.integer)):
+    if (
+        not isinstance(first, tuple)
+        or len(first) != 2
+        or not isinstance(first[0], (str, int, np.integer))
+    ):
         return False
-    return of_texts or (isinstance(first[1], (Collection, np.ndarray)) and not isinstance(first[1], str))
+    return of_texts or (
+        isinstance(first[1], (Collection, np.ndarray)) and not isinstance(first[1], str)
+    )
 
 
 def columns_of(rows: list[Any]) -> tuple[dict[str, list[Any]], Reasons]:
     """Return the values of dicts by column, None for missing ones, and the reason for each row that is not a dict."""
-    reasons = {row: _reason(value, "a dict") for row, value in enumerate(rows) if not isinstance(value, Mapping)}
+    reasons = {
+        row: _reason(value, "a dict")
+        for row, value in enumerate(rows)
+        if not isinstance(value, Mapping)
+    }
     names = dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row)
     for name in names:
         if not isinstance(name, str):
-            raise DataError(f"the names of columns must be strings, got {name!r}", hint="rename the keys of the dicts")
-    columns = {name: [row.get(name) if isinstance(row, Mapping) else None for row in rows] for name in names}
+            raise DataError(
+                f"the names of columns must be strings, got {name!r}",
+                hint="rename the keys of the dicts",
+            )
+    columns = {
+        name: [row.get(name) if isinstance(row, Mapping) else None for row in rows]
+        for name in names
+    }
     return columns, reasons
 
 
@@ -71,7 +89,9 @@ def split_pairs(rows: list[Any]) -> tuple[list[Any], list[Any], Reasons]:
         for row, value in enumerate(rows)
         if not isinstance(value, tuple) or len(value) != 2
     }
-    ids, contents = ([None if row in reasons else value[at] for row, value in enumerate(rows)] for at in (0, 1))
+    ids, contents = (
+        [None if row in reasons else value[at] for row, value in enumerate(rows)] for at in (0, 1)
+    )
     return ids, contents, reasons
 
 
@@ -114,7 +134,9 @@ def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
         try:
             pa.array([items], kind)
         except UnicodeEncodeError as error:
-            reasons[row] = f"an item is not valid Unicode: lone surrogate at character {error.start}: {error.object!a}"
+            reasons[row] = (
+                f"an item is not valid Unicode: lone surrogate at character {error.start}: {error.object!a}"
+            )
             usable[row] = None
     return pa.array(usable, kind), reasons
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from neardup.errors import StaleError
 
-# A number as a double plus the remainder that the double cannot hold (integers above 2**53), or a text.
+# A number as a double plus the remainder that the double cannot hold (integers above 2**53), or a
+# text.
 SCORES: Final = pa.struct([("number", pa.float64()), ("rest", pa.int64()), ("text", pa.string())])
 _FAR: Final = 2**116
 _UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -58,12 +59,22 @@ def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
         return _integers(column)
     if pa.types.is_floating(kind):
         return _floats(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
+    if (
+        pa.types.is_date(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_duration(kind)
+    ):
         return sortable_values(_nanoseconds(column))
-    if pa.types.is_decimal(kind) or kind == pa.uint64():  # rare, so converted one by one: a double would round them
-        return sortable_values([None if value is None else _plain_number(value) for value in column.to_pylist()])
+    if (
+        pa.types.is_decimal(kind) or kind == pa.uint64()
+    ):  # rare, so converted one by one: a double would round them
+        return sortable_values(
+            [None if value is None else _plain_number(value) for value in column.to_pylist()]
+        )
     raise UnsortableError(
-        f"`keep` orders by {name!r}, which cannot be sorted: {kind}", hint="use a number, text or date"
+        f"`keep` orders by {name!r}, which cannot be sorted: {kind}",
+        hint="use a number, text or date",
     )
 
 
@@ -84,7 +95,11 @@ def _integers(column: pa.Array) -> pa.Array:
     numbers = integers.astype(np.float64)
     # The largest integers round to the double 2**63, which does not fit in a signed 64-bit integer.
     is_above = numbers >= 2.0**63
-    rest = np.where(is_above, integers - (2**63 - 1) - 1, integers - np.where(is_above, 0, numbers).astype(np.int64))
+    rest = np.where(
+        is_above,
+        integers - (2**63 - 1) - 1,
+        integers - np.where(is_above, 0, numbers).astype(np.int64),
+    )
     return _scores(pa.array(numbers), pa.array(rest), None, column)
 
 
@@ -94,7 +109,9 @@ def _floats(column: pa.Array) -> pa.Array:
     return _scores(numbers, pa.array(np.zeros(len(column), np.int64)), None, numbers)
 
 
-def _scores(number: pa.Array | None, rest: pa.Array | None, text: pa.Array | None, column: pa.Array) -> pa.Array:
+def _scores(
+    number: pa.Array | None, rest: pa.Array | None, text: pa.Array | None, column: pa.Array
+) -> pa.Array:
     given = zip((number, rest, text), SCORES, strict=True)
     parts = [pa.nulls(len(column), field.type) if part is None else part for part, field in given]
     return pa.StructArray.from_arrays(parts, fields=list(SCORES), mask=column.is_null())

@@ -1,7 +1,7 @@
 """Vectors of numbers or bits: converts Arrow columns of lists to the contents that vector measures take.
 
-Numbers become 64-bit floats, so that they are compared exactly as given. Bits become 64-bit words, preceded by one word
-with their number.
+Numbers become 64-bit floats, so that they are compared exactly as given. Bits become 64-bit words,
+preceded by one word with their number.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def vector_contents(column: pa.Array, config: Config) -> VectorContents:
     is_usable[list(reasons)] = False
     rows = values if is_usable.all() else values[np.repeat(is_usable, lengths)]
     rows = rows.reshape(int(is_usable.sum()), -1) if rows.size else np.empty((0, 0))
-    words = _bit_words(rows, dimension, config) if config.measure == "hamming" else rows + 0.0  # -0.0 is 0.0
+    words = (
+        _bit_words(rows, dimension, config) if config.measure == "hamming" else rows + 0.0
+    )  # -0.0 is 0.0
     return VectorContents(_contents(words, is_usable), reasons, dimension or None)
 
 
@@ -58,7 +60,11 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
             f"`source` must be an array of numbers or bits, got the type {array.dtype}",
             hint="convert it with array.astype('float32')",
         )
-    plain = array.dtype.newbyteorder("=") if array.dtype.itemsize <= _WORD_BYTES else np.dtype(np.float64)
+    plain = (
+        array.dtype.newbyteorder("=")
+        if array.dtype.itemsize <= _WORD_BYTES
+        else np.dtype(np.float64)
+    )
     flat = np.ascontiguousarray(array, plain).reshape(-1)
     flat = flat.view(np.uint8) if flat.dtype == np.bool_ else flat
     if not array.shape[1]:
@@ -106,10 +112,16 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _bytes(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _bytes(
+    column: pa.Array, reasons: Reasons
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The bytes of each row, from a column of bytes or of lists of them."""
     kind = column.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ):
         column = column.cast(pa.large_binary())
         lengths = pc.binary_length(column).fill_null(0).to_numpy().astype(np.int64)
         joined = b"".join(value for value in column.to_pylist() if value is not None)
@@ -118,21 +130,32 @@ def _bytes(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.uint8], n
     rows = np.repeat(np.arange(len(column)), lengths)
     is_byte = (values >= 0) & (values <= 255) & (values == np.floor(values))
     for at in np.flatnonzero(~is_byte).tolist():
-        reasons.setdefault(int(rows[at]), f"{values[at]:g} is not a byte: packed bits are whole numbers from 0 to 255")
+        reasons.setdefault(
+            int(rows[at]),
+            f"{values[at]:g} is not a byte: packed bits are whole numbers from 0 to 255",
+        )
     return np.where(is_byte, values, 0).astype(np.uint8), lengths
 
 
-def _numbers(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _numbers(
+    column: pa.Array, reasons: Reasons
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """All numbers concatenated, NaN for a null, and how many each row has."""
     kind = column.type
     flat = storage(column.flatten()) if is_list(kind) else None
     if flat is None or not _is_numeric(flat.type):
-        is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+        is_bytes = (
+            pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+            or pa.types.is_fixed_size_binary(kind)
+        )
         hint = "; pass packed to read it as bits" if is_bytes else ""
         for row in np.flatnonzero(is_valid(column)).tolist():
             reasons.setdefault(row, f"vector is {kind}, not a list of numbers{hint}")
         return np.empty(0), np.zeros(len(column), np.int64)
-    lengths = np.where(is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    lengths = np.where(
+        is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0
+    ).astype(np.int64)
     flat = flat.cast(pa.float32()) if pa.types.is_float16(flat.type) else flat
     values = flat.cast(pa.float64(), safe=False)
     if values.null_count:
@@ -143,11 +166,19 @@ def _numbers(column: pa.Array, reasons: Reasons) -> tuple[npt.NDArray[np.float64
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+        pa.types.is_null,
+    )
     return any(test(kind) for test in tests)
 
 
-def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], config: Config, reasons: Reasons) -> None:
+def _reject_values(
+    values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], config: Config, reasons: Reasons
+) -> None:
     """Reject empty vectors, zero vectors, NaN or infinite numbers, and bits other than 0 and 1."""
     for row in np.flatnonzero(lengths == 0).tolist():
         reasons.setdefault(row, "vector is empty")
@@ -169,7 +200,9 @@ def _reject_values(values: npt.NDArray[Any], lengths: npt.NDArray[np.int64], con
     rows = np.searchsorted(ends, bad, side="right")
     for row, at in zip(rows.tolist(), bad.tolist(), strict=True):
         position = at - int(ends[row] - lengths[row]) + 1
-        reasons.setdefault(row, f"element {position} of the vector is {_wrong(values[at], is_bit=is_bit)}")
+        reasons.setdefault(
+            row, f"element {position} of the vector is {_wrong(values[at], is_bit=is_bit)}"
+        )
 
 
 def _wrong(value: float, *, is_bit: bool) -> str:
@@ -177,7 +210,11 @@ def _wrong(value: float, *, is_bit: bool) -> str:
         return f"{value:g}, neither 0 nor 1"
     if np.isnan(value):
         return "NaN"
-    return "infinite" if np.isinf(value) else f"{value:g}, beyond {LARGEST_NUMBER:g}, where squares overflow"
+    return (
+        "infinite"
+        if np.isinf(value)
+        else f"{value:g}, beyond {LARGEST_NUMBER:g}, where squares overflow"
+    )
 
 
 def _first_length(lengths: npt.NDArray[np.int64], reasons: Reasons) -> int:
@@ -195,6 +232,8 @@ def _bit_words(rows: npt.NDArray[Any], dimension: int, config: Config) -> npt.ND
 
 def _contents(words: npt.NDArray[Any], is_usable: npt.NDArray[np.bool_]) -> pa.Array:
     row_bytes = words.shape[1] * _WORD_BYTES if words.size else 0
-    offsets: npt.NDArray[np.int64] = np.r_[0, np.cumsum(np.where(is_usable, row_bytes, 0))].astype(np.int64)
+    offsets: npt.NDArray[np.int64] = np.r_[0, np.cumsum(np.where(is_usable, row_bytes, 0))].astype(
+        np.int64
+    )
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(words))]
     return pa.Array.from_buffers(pa.large_binary(), is_usable.size, buffers)

@@ -1,7 +1,7 @@
 """Items with weights: converts Arrow columns of maps, pairs or vectors to the contents that weighted Jaccard takes.
 
-An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and its weight as a
-64-bit float.
+An item is hashed once, here, with the key of the seed; contents are pairs of words, its hash and
+its weight as a 64-bit float.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from neardup.kernels.unicode import load_table
 Reasons = dict[int, str]
 # Two such sums can be added without overflow.
 LARGEST_SUM: Final = 1e300
-WEIGHTED_ITEMS: Final = pa.large_list(pa.struct([("item", pa.large_string()), ("weight", pa.float64())]))
+WEIGHTED_ITEMS: Final = pa.large_list(
+    pa.struct([("item", pa.large_string()), ("weight", pa.float64())])
+)
 
 
 def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
@@ -37,9 +39,13 @@ def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
     if pairs is None:
         for row in np.flatnonzero(is_valid(column)).tolist():
             reasons[row] = f"items are {column.type}, not items with weights"
-        return _contents(np.empty(0, np.uint64), np.empty(0), np.zeros(len(column), np.int64)), reasons
+        return _contents(
+            np.empty(0, np.uint64), np.empty(0), np.zeros(len(column), np.int64)
+        ), reasons
     items, weights = pairs
-    lengths = np.where(is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    lengths = np.where(
+        is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0
+    ).astype(np.int64)
     rows = np.repeat(np.arange(len(column)), lengths)
     numbers = weights.to_numpy(zero_copy_only=False)
     for at in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0) & is_valid(items))).tolist():
@@ -50,10 +56,14 @@ def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
         reasons.setdefault(row, f"weights add up to {totals[row]:g}, more than {LARGEST_SUM:g}")
     holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
     for at in np.flatnonzero(holds_end).tolist():
-        reasons.setdefault(int(rows[at]), f"item {items[at].as_py()!r} holds the character {ITEM_END!r}")
+        reasons.setdefault(
+            int(rows[at]), f"item {items[at].as_py()!r} holds the character {ITEM_END!r}"
+        )
     is_good = ~np.isin(rows, list(reasons))
     lengths[list(reasons)] = 0
-    return _contents(_hashes(items.filter(pa.array(is_good)), seed), numbers[is_good], lengths), reasons
+    return _contents(
+        _hashes(items.filter(pa.array(is_good)), seed), numbers[is_good], lengths
+    ), reasons
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -63,7 +73,9 @@ def _is_number(kind: pa.DataType) -> bool:
 def _numbered(column: pa.Array) -> pa.Array:
     """Turn vectors of weights into items, named by their positions; a weight of 0 is not an item."""
     is_vector = is_valid(column)
-    lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(np.int64)
+    lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(
+        np.int64
+    )
     weights = storage(column.flatten()).cast(pa.float64(), safe=False)
     rows = np.repeat(np.arange(lengths.size), lengths)
     positions = np.arange(rows.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -77,7 +89,9 @@ def _numbered(column: pa.Array) -> pa.Array:
 def _pairs(column: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     """All items and all weights, concatenated."""
     kind = column.type
-    if not (is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2):
+    if not (
+        is_list(kind) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2
+    ):
         return None
     items, weights = map(storage, column.flatten().flatten())
     if pa.types.is_nested(items.type) or not _is_number(weights.type):
@@ -90,15 +104,23 @@ def _reason(item: str | None, weight: float | None) -> str:
         return "an item is null"
     if weight is None:
         return f"the weight of item {item!r} is null"
-    wrong = "NaN" if np.isnan(weight) else "infinite" if np.isinf(weight) else f"{weight:g}, below 0"
+    wrong = (
+        "NaN" if np.isnan(weight) else "infinite" if np.isinf(weight) else f"{weight:g}, below 0"
+    )
     return f"the weight of item {item!r} is {wrong}"
 
 
 def _hashes(items: pa.Array, seed: int) -> npt.NDArray[np.uint64]:
     """Hash the bytes of every item."""
-    ended = pc.binary_join_element_wise(items, *(pa.scalar(end, pa.large_string()) for end in ("", ITEM_END)))
+    ended = pc.binary_join_element_wise(
+        items, *(pa.scalar(end, pa.large_string()) for end in ("", ITEM_END))
+    )
     _, offsets, data = ended.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1] if len(ended) else None
+    bounds = (
+        np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
+        if len(ended)
+        else None
+    )
     hashes, ends = np.empty(len(ended) + 1, np.uint64), np.empty(2, np.int64)
     if bounds is None:
         return hashes[:0]

@@ -18,12 +18,17 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     [{'n': '1', 'm': None}, {'n': 'one', 'm': [2]}]
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: _column([row.get(name) for row in rows]) for name in names} or {"": pa.nulls(len(rows))})
+    return pa.table(
+        {name: _column([row.get(name) for row in rows]) for name in names}
+        or {"": pa.nulls(len(rows))}
+    )
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables, null where a table lacks a column; one without a common type becomes text."""
-    distinct = [_with_distinct_names(table) for table in tables] if len(tables) > 1 else list(tables)
+    distinct = (
+        [_with_distinct_names(table) for table in tables] if len(tables) > 1 else list(tables)
+    )
     mixed = _mixed_columns([table.schema for table in distinct])
     named = [_as_text(table, mixed) for table in distinct]
     return pa.concat_tables(named, promote_options="permissive")
@@ -56,7 +61,9 @@ def _column(values: list[Any]) -> pa.Array:
 
 def _texts(values: list[Any]) -> list[str | None]:
     return [
-        value if value is None or isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+        value
+        if value is None or isinstance(value, str)
+        else msgspec.json.encode(value, enc_hook=str).decode()
         for value in values
     ]
 
@@ -88,5 +95,7 @@ def _mixed_columns(schemas: Sequence[pa.Schema]) -> set[str]:
 def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
     for name in names.intersection(table.column_names):
         index = table.column_names.index(name)
-        table = table.set_column(index, name, pa.array(_texts(table.column(name).to_pylist()), pa.large_string()))
+        table = table.set_column(
+            index, name, pa.array(_texts(table.column(name).to_pylist()), pa.large_string())
+        )
     return table

@@ -15,7 +15,9 @@ class ClusterSizes:
     """The sizes of clusters, from the selection of all their members other than the kept document."""
 
     def __init__(self, members: pa.Table) -> None:
-        self._rows, self._kept_rows = (members.column(name).to_numpy() for name in ("row", "kept_row"))
+        self._rows, self._kept_rows = (
+            members.column(name).to_numpy() for name in ("row", "kept_row")
+        )
         self._leaders, counts = np.unique(self._kept_rows, return_counts=True)
         self._sizes = counts + 1
 

@@ -47,7 +47,9 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
     return config
 
 
-def read_records(file: InputFile, config: Config, columns: Columns | None = None) -> Iterator[Records]:
+def read_records(
+    file: InputFile, config: Config, columns: Columns | None = None
+) -> Iterator[Records]:
     """Read a file from its beginning, batch by batch; without `columns`, those that the settings choose."""
     form = formats.load(file.format)
     columns = columns or choose_columns(file, form.column_names(file, config), config)
@@ -55,7 +57,9 @@ def read_records(file: InputFile, config: Config, columns: Columns | None = None
         yield from form.read(file, span, columns, config)
 
 
-def choose_columns(file: InputFile, names: list[str] | None, config: Config, others: tuple[str, ...] = ()) -> Columns:
+def choose_columns(
+    file: InputFile, names: list[str] | None, config: Config, others: tuple[str, ...] = ()
+) -> Columns:
     """Return the columns to use from a file; a column named by a setting is included even if the file lacks it.
 
     others: further columns to read, of any type.
@@ -72,7 +76,9 @@ def choose_columns(file: InputFile, names: list[str] | None, config: Config, oth
     is_vector = config.measure in VECTOR_MEASURES
     if config.items_column is None and not is_vector:
         if config.measure == "weighted":
-            raise ConfigError("the measure 'weighted' compares items", hint="name their column: --items-column")
+            raise ConfigError(
+                "the measure 'weighted' compares items", hint="name their column: --items-column"
+            )
         asked = config.text_column
         text = (asked,) if isinstance(asked, str) else asked or (_usual_text(file, names, config),)
     columns = Columns(
@@ -89,9 +95,20 @@ def choose_columns(file: InputFile, names: list[str] | None, config: Config, oth
             f"{file.path} has the column {MARK_COLUMNS.names[0]!r}, written by an earlier run with --mark",
             hint="use the unmarked file, or drop the mark columns",
         )
-    for name in (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group, *others):
+    for name in (
+        *columns.text,
+        columns.items,
+        columns.vector,
+        columns.id,
+        columns.score,
+        columns.group,
+        *others,
+    ):
         if name is not None and names.count(name) > 1:
-            raise DataError(f"{file.path} has {names.count(name)} columns named {name!r}", hint="rename all but one")
+            raise DataError(
+                f"{file.path} has {names.count(name)} columns named {name!r}",
+                hint="rename all but one",
+            )
     return columns
 
 
@@ -113,7 +130,8 @@ def _usual_text(file: InputFile, names: list[str], config: Config) -> str:
 
 def _no_text(file: InputFile, names: list[str], config: Config) -> NoReturn:
     raise DataError(
-        f"{file.path} has no column named {', '.join(TEXT_COLUMNS)}", hint=hint_of_columns(file, names, config)
+        f"{file.path} has no column named {', '.join(TEXT_COLUMNS)}",
+        hint=hint_of_columns(file, names, config),
     )
 
 
@@ -138,9 +156,16 @@ def _other_delimiter(file: InputFile, names: list[str], config: Config) -> str |
     return next((mark for mark in _DELIMITERS if mark in names[0]), None)
 
 
-def _first_texts(file: InputFile, names: list[str], config: Config) -> Iterator[tuple[str, pa.Array]]:
+def _first_texts(
+    file: InputFile, names: list[str], config: Config
+) -> Iterator[tuple[str, pa.Array]]:
     """Iterate over the text columns of a file, with the text of the first rows."""
-    plain = Config(format=config.format, encoding=config.encoding, delimiter=config.delimiter, memory=config.memory)
+    plain = Config(
+        format=config.format,
+        encoding=config.encoding,
+        delimiter=config.delimiter,
+        memory=config.memory,
+    )
     for name in dict.fromkeys(names[:_SAMPLED_COLUMNS]):
         batches = read_records(file, plain, Columns(text=(name,)))
         if names.count(name) == 1 and (first := next(batches, None)) is not None:

@@ -35,7 +35,8 @@ _WITH_ENCODING: Final = ("jsonl", "json", "csv", "text", "lines")
 class _Found(NamedTuple):
     """A file found under an input.
 
-    name: relative to the input; info: from a remote filesystem; is_link: as the listing of a folder says, else None.
+    name: relative to the input; info: from a remote filesystem; is_link: as the listing of a folder
+    says, else None.
     """
 
     path: str
@@ -45,7 +46,9 @@ class _Found(NamedTuple):
     is_link: bool | None = None
 
 
-def find_files(inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None) -> FileList:
+def find_files(
+    inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None
+) -> FileList:
     """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
 
     `warn` is called for files in a folder or a glob that are not read.
@@ -92,7 +95,11 @@ def paths_of(source: Any) -> list[str] | None:
                 hint="a single text goes in a list: [text]; neardup.compare(a, b) compares two texts",
             )
         return [path]
-    if isinstance(source, (list, tuple)) and source and all(isinstance(path, os.PathLike) for path in source):
+    if (
+        isinstance(source, (list, tuple))
+        and source
+        and all(isinstance(path, os.PathLike) for path in source)
+    ):
         return [os.fspath(path) for path in source]
     return None
 
@@ -108,7 +115,9 @@ def has_documents(folder: str, config: Config) -> bool:
 def _skipped_message(paths: Sequence[str]) -> str:
     """Count the files that were not read, by extension."""
     counts = collections.Counter(formats.endings(path)[0] or "no extension" for path in paths)
-    named = ", ".join(f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS))
+    named = ", ".join(
+        f"{count:,} with {ending}" for ending, count in counts.most_common(_NAMED_ENDINGS)
+    )
     more = ", ..." if len(counts) > _NAMED_ENDINGS else ""
     files = "1 file was" if len(paths) == 1 else f"{len(paths):,} files were"
     return f"{files} left out ({named}{more}); --format text reads every file of a folder as text"
@@ -116,7 +125,10 @@ def _skipped_message(paths: Sequence[str]) -> str:
 
 def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
     if not address:
-        raise DataError("an input must be a file, a folder or a glob, got ''", hint="use . for the current folder")
+        raise DataError(
+            "an input must be a file, a folder or a glob, got ''",
+            hint="use . for the current folder",
+        )
     if is_remote(address):
         candidates, is_named = _expand_remote(address)
     else:
@@ -126,9 +138,17 @@ def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
     usable = _usable(candidates, config)
     if len(usable) < len(candidates):
         chosen = {file.path for file in usable}
-        left_out += [file.path for file in candidates if file.path not in chosen and _last_part(file.name) != _SUCCESS]
+        left_out += [
+            file.path
+            for file in candidates
+            if file.path not in chosen and _last_part(file.name) != _SUCCESS
+        ]
     if not usable:
-        what = "matches no file" if _is_glob(address) and not candidates else "has no file of a known format"
+        what = (
+            "matches no file"
+            if _is_glob(address) and not candidates
+            else "has no file of a known format"
+        )
         raise DataError(f"{address} {what}", hint=formats.KNOWN)
     return usable
 
@@ -213,7 +233,9 @@ def _folder(folder: str, base: str) -> list[_Found]:
     for below, entries in _walk(folder, ()):
         path, name = os.path.join(below, ""), _relative(below, base)  # noqa: PTH118
         name = "" if name == "." else f"{name}/"
-        found += [_Found(path + entry, name + entry, False, None, is_link) for entry, is_link in entries]
+        found += [
+            _Found(path + entry, name + entry, False, None, is_link) for entry, is_link in entries
+        ]
     return sorted(found, key=lambda file: file.name)
 
 
@@ -221,7 +243,9 @@ def _walk(folder: str, above: tuple[str, ...]) -> Iterator[tuple[str, list[tuple
     """Yield each folder with its files, except hidden ones, and whether they are links; follow links to folders."""
     real = os.path.realpath(folder)
     if real in above:
-        raise DataError(f"{folder} is a link to one of its own parent folders", hint="remove the link")
+        raise DataError(
+            f"{folder} is a link to one of its own parent folders", hint="remove the link"
+        )
     try:
         with os.scandir(folder) as listed:
             entries = [entry for entry in listed if not entry.name.startswith(".")]
@@ -239,7 +263,10 @@ def _expand_remote(address: str) -> tuple[list[_Found], bool]:
     files, inner = filesystem(address)
     with _asked(address):
         if _is_glob(address):
-            base = inner[: inner.rfind("/", 0, min(map(inner.find, filter(inner.__contains__, _WILDCARDS)))) + 1]
+            base = inner[
+                : inner.rfind("/", 0, min(map(inner.find, filter(inner.__contains__, _WILDCARDS))))
+                + 1
+            ]
             infos, is_named = files.glob(inner, detail=True), True
         else:
             info = files.info(inner)
@@ -267,7 +294,11 @@ def _asked(address: str) -> Iterator[None]:
 
 def _last_part(address: str) -> str:
     """The file name of an address, without the query of a web address."""
-    return (address.partition("?")[0] if is_remote(address) else address).rstrip("/").rpartition("/")[2]
+    return (
+        (address.partition("?")[0] if is_remote(address) else address)
+        .rstrip("/")
+        .rpartition("/")[2]
+    )
 
 
 def _input_file(found: _Found, status: os.stat_result | None, config: Config) -> InputFile:
@@ -285,7 +316,9 @@ def _input_file(found: _Found, status: os.stat_result | None, config: Config) ->
     try:
         (found.path + found.name).encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{found.path!r} has a name that is not UTF-8", hint="rename the file") from error
+        raise DataError(
+            f"{found.path!r} has a name that is not UTF-8", hint="rename the file"
+        ) from error
     file = InputFile(
         path=found.path,
         name=found.name,
@@ -296,8 +329,15 @@ def _input_file(found: _Found, status: os.stat_result | None, config: Config) ->
         encoding=config.encoding if kind[0] in _WITH_ENCODING else None,
         identity=identity,
     )
-    may_be_array = kind[0] == "jsonl" and config.format is None and formats.endings(file.name)[0] == ".json" and size
-    return msgspec.structs.replace(file, format="json") if may_be_array and _is_array(file) else file
+    may_be_array = (
+        kind[0] == "jsonl"
+        and config.format is None
+        and formats.endings(file.name)[0] == ".json"
+        and size
+    )
+    return (
+        msgspec.structs.replace(file, format="json") if may_be_array and _is_array(file) else file
+    )
 
 
 def _is_array(file: InputFile) -> bool:
@@ -314,17 +354,26 @@ def _status(found: _Found) -> os.stat_result | None:
     try:
         status = os.stat(path)  # noqa: PTH116
     except FileNotFoundError as error:
-        what = "is a link to a file that does not exist" if os.path.islink(path) else "does not exist"  # noqa: PTH114
-        raise DataError(f"{path} {what}", hint="check the spelling and the current folder") from error
+        what = (
+            "is a link to a file that does not exist" if os.path.islink(path) else "does not exist"  # noqa: PTH114
+        )
+        raise DataError(
+            f"{path} {what}", hint="check the spelling and the current folder"
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # NUL, or a character that no file name has
         raise DataError(f"{path!r} cannot be read: it is not the name of a file") from error
     if not stat.S_ISREG(status.st_mode):
-        raise DataError(f"{path} is not a regular file", hint="write its content to a file first, or use - for stdin")
+        raise DataError(
+            f"{path} is not a regular file",
+            hint="write its content to a file first, or use - for stdin",
+        )
     # A world-readable file needs no further check.
     if status.st_mode & _READABLE != _READABLE and not os.access(path, os.R_OK):
-        raise DataError(f"{path} cannot be read: permission denied", hint="ask its owner for read permission")
+        raise DataError(
+            f"{path} cannot be read: permission denied", hint="ask its owner for read permission"
+        )
     return status
 
 
@@ -357,7 +406,9 @@ def _with_distinct_names(files: FileList) -> FileList:
     """Keep the names unless two collide or one contains ".."; then name all relative to their common parent."""
     counts = collections.Counter(file.name for file in files)
     holders = {name.rpartition("/")[0] for name in counts}
-    folders = {str(parent) for holder in holders for parent in PurePosixPath(holder, "name").parents}
+    folders = {
+        str(parent) for holder in holders for parent in PurePosixPath(holder, "name").parents
+    }
     leads_up = any(".." in name.split("/") or name.startswith("/") for name in counts)
     if len(counts) == len(files) and not folders & counts.keys() and not leads_up:
         return files
@@ -365,11 +416,15 @@ def _with_distinct_names(files: FileList) -> FileList:
     levels = zip(*(part[:-1] for part in parts), strict=False)
     num_shared = len(list(itertools.takewhile(lambda level: len(set(level)) == 1, levels)))
     named = FileList(
-        msgspec.structs.replace(file, name="/".join(part[num_shared:])) for file, part in zip(files, parts, strict=True)
+        msgspec.structs.replace(file, name="/".join(part[num_shared:]))
+        for file, part in zip(files, parts, strict=True)
     )
     for file, count in collections.Counter(file.name for file in named).items():
         if count > 1:
-            raise DataError(f"{count} inputs would be written to {file} in the output", hint="download and rename them")
+            raise DataError(
+                f"{count} inputs would be written to {file} in the output",
+                hint="download and rename them",
+            )
     return named
 
 

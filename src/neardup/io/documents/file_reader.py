@@ -185,7 +185,9 @@ class FileReader:
             piece = pieces[row]
             row = 0
         at, _ = self.layout.piece(piece)
-        row += sum(self._count_rows(earlier) for earlier in range(int(self.layout.file_pieces[at]), piece))
+        row += sum(
+            self._count_rows(earlier) for earlier in range(int(self.layout.file_pieces[at]), piece)
+        )
         raise DataError(
             f"{self.layout.files[at].path}, row {row + 1} cannot be used: {reason}",
             hint="leave out --strict to skip such rows and list them as rejected",
@@ -203,13 +205,17 @@ class FileReader:
         self.layout.check_found([(sum(part["piece_rows"]), part["found"]) for part in facts])
         config = self.layout.config
         if config.keep_column is not None:
-            ordered = sort(self.notes.scores(), keep_order.SORTED, keep_order.sort_keys(config.keep))
+            ordered = sort(
+                self.notes.scores(), keep_order.SORTED, keep_order.sort_keys(config.keep)
+            )
             self._priorities = keep_order.rank(ordered, self.num_rows, config.keep)
 
     def renumber(self, part: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Turn rows and priorities local to a part into those of the whole run."""
         rows = batch.column("row").to_numpy() + self.first_rows[part]
-        batch = batch.set_column(batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows))
+        batch = batch.set_column(
+            batch.schema.get_field_index("row"), batch.schema.field("row"), pa.array(rows)
+        )
         at = batch.schema.get_field_index("priority")
         if at < 0:
             return batch
@@ -239,7 +245,9 @@ def read_span(layout: FileLayout, at: int, span: tuple[int, int]) -> Iterator[Re
     return layout.formats[at].read(layout.files[at], span, layout.columns[at], layout.config)
 
 
-def read_pieces(layout: FileLayout, part: int) -> Iterator[tuple[range, Iterator[tuple[int, Records]]]]:
+def read_pieces(
+    layout: FileLayout, part: int
+) -> Iterator[tuple[range, Iterator[tuple[int, Records]]]]:
     """Iterate over the pieces of a part: their numbers, and (first row in the part, records), to be read in turn.
 
     Pieces come one by one, except consecutive text files, which come together.
@@ -254,7 +262,9 @@ def read_pieces(layout: FileLayout, part: int) -> Iterator[tuple[range, Iterator
 
     numbers = layout.pieces_of(part)
     is_text = layout.is_text[layout.files_of(numbers)]
-    cuts = [0, *(np.flatnonzero(np.diff(is_text)) + 1).tolist(), len(numbers)] if len(numbers) else [0]
+    cuts = (
+        [0, *(np.flatnonzero(np.diff(is_text)) + 1).tolist(), len(numbers)] if len(numbers) else [0]
+    )
     for begin, end in pairwise(cuts):
         alike = numbers[begin:end]
         step = len(alike) if is_text[begin] else 1
@@ -283,7 +293,11 @@ def read_documents(layout: FileLayout, part: int) -> Iterator[pa.RecordBatch]:
 
 def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
     """Return records as schema.DOCUMENTS, numbered by `rows`."""
-    groups = np.zeros(rows.size, np.int64) if found.groups is None else hash_groups(found.groups, config.seed)
+    groups = (
+        np.zeros(rows.size, np.int64)
+        if found.groups is None
+        else hash_groups(found.groups, config.seed)
+    )
     priority = keep_order.priorities(config.keep, rows, found.texts)
     columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
     return pa.record_batch(columns, schema=schema.documents(found.texts.type))

@@ -28,7 +28,9 @@ _MIN_ID_BYTES: Final = 8 << 20
 class FileResults:
     """Writes the selection of a run on files; `room` returns how many bytes of memory are left."""
 
-    def __init__(self, names: RowNames, selection: pa.Table, clustered: pa.Table, room: Callable[[], int]) -> None:
+    def __init__(
+        self, names: RowNames, selection: pa.Table, clustered: pa.Table, room: Callable[[], int]
+    ) -> None:
         self._names = names
         self._selection = selection
         self._clustered = clustered
@@ -40,7 +42,9 @@ class FileResults:
         return self._names.num_ids_within(max(_MIN_ID_BYTES, self._room() // 8))
 
     def _ids_of_kept(self, selection: pa.Table) -> KeptIds:
-        return KeptIds(selection.column("kept_row").to_numpy(), self._names.ids_of, self._ids_at_once())
+        return KeptIds(
+            selection.column("kept_row").to_numpy(), self._names.ids_of, self._ids_at_once()
+        )
 
     def write_removed(self, path: Path) -> None:
         """Write the removed documents with ids, files and row numbers."""
@@ -54,7 +58,11 @@ class FileResults:
                 ids = [self._names.ids_of(rows), self._kept_ids.slice(first, chosen.num_rows)]
                 locations = [*self._names.locate(rows), *self._names.locate(kept_rows)]
                 shares = chosen.columns[len(schema.SELECTION) :]
-                writer.write(pa.table([*ids, chosen.column("similarity"), *locations, *shares], schema=columns))
+                writer.write(
+                    pa.table(
+                        [*ids, chosen.column("similarity"), *locations, *shares], schema=columns
+                    )
+                )
 
     def write_clusters(self, path: Path) -> None:
         """Write every document with the kept one of its cluster, and the size of the cluster."""
@@ -66,7 +74,11 @@ class FileResults:
             for batch in self._names.of_input():
                 rows = batch.column("row").to_numpy()
                 ids = batch.column("doc_id")
-                begin, end = np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist() if rows.size else (0, 0)
+                begin, end = (
+                    np.searchsorted(removed, [rows[0], rows[-1] + 1]).tolist()
+                    if rows.size
+                    else (0, 0)
+                )
                 is_removed = pa.array(np.isin(rows, removed[begin:end], assume_unique=True))
                 kept = pc.replace_with_mask(ids, is_removed, kept_ids.slice(begin, end - begin))
                 writer.write(pa.record_batch([ids, kept, pa.array(sizes.of(rows))], schema=columns))
@@ -92,10 +104,18 @@ class FileResults:
         kept, sizes, weakest = summarise_clusters(kept_rows, similarity, NUM_LARGEST, per_cluster)
         named, inverse = np.unique(np.r_[kept, rows[weakest]], return_inverse=True)
         ids = self._names.ids_of(named).take(pa.array(inverse)).to_pylist()
-        members = zip(ids[: kept.size], sizes.tolist(), ids[kept.size :], similarity[weakest].tolist(), strict=True)
+        members = zip(
+            ids[: kept.size],
+            sizes.tolist(),
+            ids[kept.size :],
+            similarity[weakest].tolist(),
+            strict=True,
+        )
         return tuple(dict(zip(CLUSTER_COLUMNS, member, strict=True)) for member in members)
 
-    def writers_of_kept(self, kept_rows: KeptRows, workspace: Workspace, tally: Tally) -> list[Callable[[], None]]:
+    def writers_of_kept(
+        self, kept_rows: KeptRows, workspace: Workspace, tally: Tally
+    ) -> list[Callable[[], None]]:
         """Return functions that write the kept rows of every file, to be called in any order and in parallel.
 
         `tally` counts the bytes of the input files.
@@ -111,7 +131,8 @@ class FileResults:
                     _write_texts(kept_rows, workspace, f"written/{number:06}", group)
                     return
                 workspace.checkpoint(
-                    name, lambda path: kept_rows.write_file(group[0], str(path), self._kept_ids, sizes)
+                    name,
+                    lambda path: kept_rows.write_file(group[0], str(path), self._kept_ids, sizes),
                 )
 
         return [partial(write, number, group) for number, group in enumerate(kept_rows.groups())]

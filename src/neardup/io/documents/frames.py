@@ -19,10 +19,13 @@ def is_from(source: Any, package: str) -> bool:
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
 
 
-def as_arrow(source: Any, content_name: ContentName, unusable: Unusable) -> tuple[pa.Table, list[Any] | None]:
+def as_arrow(
+    source: Any, content_name: ContentName, unusable: Unusable
+) -> tuple[pa.Table, list[Any] | None]:
     """Return the table, and the contents separately if a pandas column holds values that Arrow cannot represent.
 
-    content_name: chooses the column to compare, None for several; unusable: which of its values cannot be compared.
+    content_name: chooses the column to compare, None for several; unusable: which of its values
+    cannot be compared.
     """
     if is_from(source, "pandas") and hasattr(type(source), "columns"):
         return _pandas_table(source, content_name, unusable)
@@ -34,7 +37,9 @@ def as_arrow(source: Any, content_name: ContentName, unusable: Unusable) -> tupl
     return table, None
 
 
-def _pandas_table(frame: Any, content_name: ContentName, unusable: Unusable) -> tuple[pa.Table, list[Any] | None]:
+def _pandas_table(
+    frame: Any, content_name: ContentName, unusable: Unusable
+) -> tuple[pa.Table, list[Any] | None]:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False), None
     except CONVERSION_ERRORS as error:
@@ -43,7 +48,9 @@ def _pandas_table(frame: Any, content_name: ContentName, unusable: Unusable) -> 
         contents = [] if name is None else pandas_values(frame.iloc[:, names.index(name)])
         odd = {row for row in unusable(contents) if contents[row] is not None}
         if name is None or not odd or len(set(names)) < len(names):
-            reason = str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
+            reason = (
+                str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
+            )
             raise DataError(
                 f"the frame cannot be converted to an Arrow table: {reason}",
                 hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",
@@ -82,7 +89,9 @@ def _arrow_table(source: Any) -> pa.Table:
         try:
             return pa.table(source)
         except pa.ArrowInvalid as error:
-            raise DataError(f"`source` exports an Arrow stream that is not a table: {error}") from error
+            raise DataError(
+                f"`source` exports an Arrow stream that is not a table: {error}"
+            ) from error
     raise DataError(
         "`source` must be a list of texts, a dict of id to text, or a table (Arrow, pandas, polars, datasets), "
         f"got {type(source).__name__}",

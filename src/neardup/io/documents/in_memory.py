@@ -48,7 +48,8 @@ TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
 # The name that the library's own tables use.
 HELD_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
-# A shuffled dataset has one chunk per row; chunks are the unit of work, so smaller ones than this are combined.
+# A shuffled dataset has one chunk per row; chunks are the unit of work, so smaller ones than this
+# are combined.
 MIN_CHUNK_BYTES: Final = 1 << 20
 BATCH_ROWS: Final = records.BATCH_ROWS
 # How many rows are read to guess which column holds prose.
@@ -86,9 +87,11 @@ class ItemSets(NamedTuple):
 class _Taken(NamedTuple):
     """The contents of a source before they are checked.
 
-    original: None if the source is one column; reasons: why rows are unusable regardless of their values;
+    original: None if the source is one column; reasons: why rows are unusable regardless of their
+    values;
     unfilled: the column of `original` that still has to be filled with the values;
-    nested: columns of `original` that were extracted from its structs, and are not part of the source.
+    nested: columns of `original` that were extracted from its structs, and are not part of the
+    source.
     """
 
     values: Any
@@ -107,18 +110,31 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> In
     if role != "text" and isinstance(values, list):
         values, bad = rows_as_column(values) if role == "vector" else item_rows(values, config)
         odd = bad | odd
-    texts, reasons = usable_texts(values, taken.columns.get("text")) if role == "text" else _contents(values, config)
+    texts, reasons = (
+        usable_texts(values, taken.columns.get("text"))
+        if role == "text"
+        else _contents(values, config)
+    )
     reasons |= odd
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
-    named = pa.array(np.arange(len(texts))) if taken.ids is None else checked_ids(taken.ids, len(texts), reasons)
+    named = (
+        pa.array(np.arange(len(texts)))
+        if taken.ids is None
+        else checked_ids(taken.ids, len(texts), reasons)
+    )
     original = _original(taken, named, role, texts if role == "text" else values, config)
     if config.html:
         readable, unreadable = readable_texts(texts, config)
         texts, reasons = pa.chunked_array([readable]), unreadable | reasons
     rejected = _rejected(reasons, config)
     documents = pa.table(
-        [pa.array(np.arange(len(texts))), texts, keep_priority(original, texts, config), _groups(original, config)],
+        [
+            pa.array(np.arange(len(texts))),
+            texts,
+            keep_priority(original, texts, config),
+            _groups(original, config),
+        ],
         schema=schema.documents(texts.type),
     )
     if reasons:  # filtering copies every text
@@ -143,7 +159,9 @@ def _original(taken: _Taken, ids: pa.Array, role: str, contents: Any, config: Co
         return pa.table({"doc_id": ids, role: contents})
     if taken.unfilled is None:
         return taken.original
-    return taken.original.set_column(taken.original.column_names.index(taken.unfilled), taken.unfilled, contents)
+    return taken.original.set_column(
+        taken.original.column_names.index(taken.unfilled), taken.unfilled, contents
+    )
 
 
 def _take(source: Any, config: Config, ids: Any) -> _Taken:
@@ -153,7 +171,8 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
     if isinstance(source, Mapping) and not is_from(source, "datasets"):
         if ids is not None:
             raise DataError(
-                "`ids` must be left out for a dict: its keys are the ids", hint="pass list(source.values())"
+                "`ids` must be left out for a dict: its keys are the ids",
+                hint="pass list(source.values())",
             )
         return _Taken(list(source.values()), list(source), None, {}, {})
     if is_items and is_matrix(source):
@@ -163,12 +182,18 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
         _no_other_ids(ids, "the (id, text) tuples")
         ids, values, reasons = split_pairs(values)
         return _Taken(values, ids, None, {}, reasons)
-    if isinstance(values, list) and is_dicts(values) and not (is_items or is_baskets(values, config)):
+    if (
+        isinstance(values, list)
+        and is_dicts(values)
+        and not (is_items or is_baskets(values, config))
+    ):
         return _take_dicts(values, config, ids)
     if values is not None:
         return _Taken(values, ids, None, {}, {})
     original, values = as_arrow(
-        source, lambda names: _one_content(names, config), lambda contents: _unusable(contents, config)
+        source,
+        lambda names: _one_content(names, config),
+        lambda contents: _unusable(contents, config),
     )
     nested = _nested(original.column_names, config)
     for name in nested:
@@ -182,7 +207,9 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
 def _nested(names: list[str], config: Config) -> tuple[str, ...]:
     """The columns that settings name by a path into a struct or a dict."""
     paths = (name for _, name in named_columns(config) if name not in names)
-    return tuple(dict.fromkeys(path for path in paths if "." in path and path.partition(".")[0] in names))
+    return tuple(
+        dict.fromkeys(path for path in paths if "." in path and path.partition(".")[0] in names)
+    )
 
 
 def _one_content(names: list[str], config: Config) -> str | None:
@@ -217,7 +244,9 @@ def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> 
         values = original.column(chosen[0]) if len(chosen) == 1 else _joined(original, chosen)
     if config.id_column is not None:
         _no_other_ids(ids, "`id_column`")
-    id_column = choose(names, config.id_column, "id_column", HELD_ID_COLUMNS) if ids is None else None
+    id_column = (
+        choose(names, config.id_column, "id_column", HELD_ID_COLUMNS) if ids is None else None
+    )
     if id_column is not None:
         columns["id"], ids = id_column, original.column(id_column)
     return _Taken(values, ids, original, columns, {})
@@ -262,7 +291,9 @@ class InMemoryDocuments:
         del part
         for batch in self._documents.to_batches(max_chunksize=BATCH_ROWS):
             if batch.num_rows:
-                for start, stop in records.runs(np.cumsum(records.text_bytes(batch.column("text")))):
+                for start, stop in records.runs(
+                    np.cumsum(records.text_bytes(batch.column("text")))
+                ):
                     yield batch.slice(start, stop - start)
                     advance(stop - start)
 
@@ -285,13 +316,23 @@ class InMemoryDocuments:
 
 def _role(config: Config) -> str:
     """The kind of contents: text, items or vector."""
-    return "vector" if config.measure in VECTOR_MEASURES else "text" if config.items_column is None else "items"
+    return (
+        "vector"
+        if config.measure in VECTOR_MEASURES
+        else "text"
+        if config.items_column is None
+        else "items"
+    )
 
 
-def _contents(values: pa.Array | pa.ChunkedArray | list[Any], config: Config) -> tuple[pa.ChunkedArray, dict[int, str]]:
+def _contents(
+    values: pa.Array | pa.ChunkedArray | list[Any], config: Config
+) -> tuple[pa.ChunkedArray, dict[int, str]]:
     """Return the contents of a column of items or vectors, and the reason for each unusable row."""
     column = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
-    contents, reasons = items_texts(column) if column_type(config) is None else contents_of(column, config)
+    contents, reasons = (
+        items_texts(column) if column_type(config) is None else contents_of(column, config)
+    )
     return pa.chunked_array([contents]), reasons
 
 
@@ -308,13 +349,20 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
         return _chunks(source)
     if isinstance(source, np.ndarray):
         return _array_values(source, is_vector=is_vector)
-    # Looked up on the class, because a polars LazyFrame resolves its whole query to name its columns.
+    # Looked up on the class, because a polars LazyFrame resolves its whole query to name its
+    # columns.
     if not hasattr(type(source), "columns"):
         if is_from(source, "pandas") and hasattr(source, "isna"):
-            return pandas_values(source) if source.dtype == object else _chunks(pa.Array.from_pandas(source))
+            return (
+                pandas_values(source)
+                if source.dtype == object
+                else _chunks(pa.Array.from_pandas(source))
+            )
         if is_from(source, "polars") and hasattr(source, "to_arrow"):
             return _chunks(source.to_arrow())
-    if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(source, "__arrow_c_stream__"):
+    if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(
+        source, "__arrow_c_stream__"
+    ):
         return list(source)
     return None
 
@@ -323,7 +371,9 @@ def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArr
     if source.ndim == 2 and is_vector:
         return _chunks(as_column(source))
     if source.ndim != 1:
-        wanted = "an array of vectors, one per row" if is_vector else "a one-dimensional array of texts"
+        wanted = (
+            "an array of vectors, one per row" if is_vector else "a one-dimensional array of texts"
+        )
         hint = None if is_vector else "measure='cosine', 'euclidean' or 'hamming' compares vectors"
         raise DataError(f"`source` must be {wanted}, got shape {source.shape}", hint=hint)
     values: list[Any] = source.tolist()
@@ -358,7 +408,9 @@ def _no_columns(config: Config) -> None:
             )
 
 
-def content_names(names: list[str], config: Config, table: pa.Table | None = None) -> tuple[str, ...]:
+def content_names(
+    names: list[str], config: Config, table: pa.Table | None = None
+) -> tuple[str, ...]:
     """Return the columns to compare: those that the settings name, or the usual ones; `table` helps to guess a hint."""
     if config.measure in VECTOR_MEASURES:
         chosen = choose(names, config.vector_column, "vector_column", VECTOR_COLUMNS)
@@ -371,7 +423,9 @@ def content_names(names: list[str], config: Config, table: pa.Table | None = Non
     if config.items_column is not None:
         return (choose(names, config.items_column, "items_column", ()) or "",)
     asked = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
-    return tuple(choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names, table) for name in asked)
+    return tuple(
+        choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names, table) for name in asked
+    )
 
 
 def _joined(original: pa.Table, names: tuple[str, ...]) -> pa.ChunkedArray:
@@ -395,4 +449,6 @@ def _rejected(reasons: dict[int, str], config: Config) -> pa.Table:
             hint="leave out strict=True to skip such rows and list them as rejected",
         )
     rows = sorted(reasons)
-    return pa.table([[None] * len(rows), rows, [reasons[row] for row in rows]], schema=schema.REJECTED)
+    return pa.table(
+        [[None] * len(rows), rows, [reasons[row] for row in rows]], schema=schema.REJECTED
+    )

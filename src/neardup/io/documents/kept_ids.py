@@ -38,6 +38,8 @@ class KeptIds:
 
     def _load(self, first: int) -> None:
         self._cached = pa.array([], pa.string())  # frees memory for the next ones
-        rows, inverse = np.unique(self._kept_rows[first : first + self._num_at_once], return_inverse=True)
+        rows, inverse = np.unique(
+            self._kept_rows[first : first + self._num_at_once], return_inverse=True
+        )
         self._cached = self._ids_of(rows).take(pa.array(inverse))
         self._first = first

@@ -31,7 +31,9 @@ _WRITTEN_AT_ONCE: Final = 256
 class KeptRows:
     """Writes the rows that a selection does not remove; thread-safe."""
 
-    def __init__(self, layout: FileLayout, notes: Notes, selection: pa.Table, row_cache: RowCache) -> None:
+    def __init__(
+        self, layout: FileLayout, notes: Notes, selection: pa.Table, row_cache: RowCache
+    ) -> None:
         """Take the removed rows, and the columns of the first pass that are still in memory."""
         self.layout = layout
         self._notes = notes
@@ -47,8 +49,11 @@ class KeptRows:
         own = self.layout.own_files()
         is_text = self.layout.is_text[own.start :]
         follows_other = np.r_[False, ~is_text[:-1]]
-        # A new group starts every _WRITTEN_AT_ONCE files, and before and after a file of another format.
-        cuts = np.flatnonzero(~is_text | follows_other | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0))
+        # A new group starts every _WRITTEN_AT_ONCE files, and before and after a file of another
+        # format.
+        cuts = np.flatnonzero(
+            ~is_text | follows_other | (np.arange(is_text.size) % _WRITTEN_AT_ONCE == 0)
+        )
         bounds = [*(cuts + own.start).tolist(), own.stop]
         return [range(first, stop) for first, stop in pairwise(bounds)]
 
@@ -62,7 +67,9 @@ class KeptRows:
         verdicts = Verdicts(
             is_kept=self._is_kept(range(at, at + 1)),
             removed=removed.column("row").to_numpy() - first,
-            kept_ids=kept_ids.slice(own.start, len(own)) if config.mark else pa.array([], pa.string()),
+            kept_ids=kept_ids.slice(own.start, len(own))
+            if config.mark
+            else pa.array([], pa.string()),
             similarities=removed.column("similarity").to_numpy(),
             cluster_sizes=sizes.of(np.arange(first, stop)) if config.mark else None,
             cached=self._take_cached(at),
@@ -125,7 +132,10 @@ class KeptRows:
             return self._notes.rows(part)
         with self._lock:  # cached, because many files need it
             if self._cached[0] != part:
-                self._cached = part, np.concatenate([*self._notes.rows(part), np.empty(0, np.int64)])
+                self._cached = (
+                    part,
+                    np.concatenate([*self._notes.rows(part), np.empty(0, np.int64)]),
+                )
             return [self._cached[1]]
 
     def _take_cached(self, at: int) -> dict[tuple[int, int], list[pa.RecordBatch]]:

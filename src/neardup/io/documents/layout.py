@@ -24,27 +24,37 @@ from neardup.io.records import PART_BYTES, Columns, InputFile
 
 I64 = npt.NDArray[np.int64]
 
-# Small files share a part of about this size, because each part costs a few milliseconds in every stage.
+# Small files share a part of about this size, because each part costs a few milliseconds in every
+# stage.
 JOINED_BYTES: Final = PART_BYTES
 
 
 class FileLayout:
     """What many files hold: columns, pieces, parts and rows; the first `num_ahead_files` are reference files.
 
-    A piece is a span of a file; a part has many if they are small. Rows are numbered once all have been counted.
+    A piece is a span of a file; a part has many if they are small. Rows are numbered once all have
+    been counted.
     others: columns that are no part of a run, but are read as well.
     """
 
     def __init__(
-        self, files: Sequence[InputFile], num_ahead_files: int, config: Config, others: tuple[str, ...] = ()
+        self,
+        files: Sequence[InputFile],
+        num_ahead_files: int,
+        config: Config,
+        others: tuple[str, ...] = (),
     ) -> None:
         self._others = others
         self.files = FileList(files)
         self.num_ahead_files = num_ahead_files
         self.config = config
-        self.file_names = pa.array((file.name for file in self.files), pa.string(), size=len(self.files))
+        self.file_names = pa.array(
+            (file.name for file in self.files), pa.string(), size=len(self.files)
+        )
         self.formats = [formats.load(file.format) for file in self.files]
-        self.is_text = np.fromiter((form is text for form in self.formats), np.bool_, len(self.files))
+        self.is_text = np.fromiter(
+            (form is text for form in self.formats), np.bool_, len(self.files)
+        )
         self.columns = self._choose_columns()
         weights, expected = self._split()
         self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_ahead_files]))
@@ -75,7 +85,9 @@ class FileLayout:
         spans = array("q")
         sizes: list[int] = []
         of_text: list[int] = []
-        for at, (file, form, columns) in enumerate(zip(self.files, self.formats, self.columns, strict=True)):
+        for at, (file, form, columns) in enumerate(
+            zip(self.files, self.formats, self.columns, strict=True)
+        ):
             found = form.split(file)
             counts.append(len(found))
             files.extend([at] * len(found))

@@ -15,7 +15,11 @@ class MemoryTables:
     """The tables of a report by name; those as large as the source are made on first use."""
 
     def __init__(
-        self, read: in_memory.InMemorySource, selection: pa.Table, clustered: pa.Table, row_pairs: pa.Table | None
+        self,
+        read: in_memory.InMemorySource,
+        selection: pa.Table,
+        clustered: pa.Table,
+        row_pairs: pa.Table | None,
     ) -> None:
         self._read = read
         rows = read.documents.column("row").to_numpy()
@@ -42,11 +46,16 @@ class MemoryTables:
             return pa.table({"is_kept": is_kept})
         if name == "texts":
             rows = read.documents.column("row")
-            return pa.table({"doc_id": _ids(read, rows), "row": rows, "text": read.documents.column("text")})
+            return pa.table(
+                {"doc_id": _ids(read, rows), "row": rows, "text": read.documents.column("text")}
+            )
         return self._tables.get(name)
 
     def _removed(self, selection: pa.Table) -> pa.Table:
-        ends, columns = [selection.column(name) for name in ("row", "kept_row")], schema.removed(self._read.ids.type)
+        ends, columns = (
+            [selection.column(name) for name in ("row", "kept_row")],
+            schema.removed(self._read.ids.type),
+        )
         removed = [*(_ids(self._read, rows) for rows in ends), selection.column("similarity")]
         if self._read.has_repeated_ids:
             removed += ends
@@ -55,8 +64,14 @@ class MemoryTables:
 
     def _clusters(self, rows: npt.NDArray[np.int64], clustered: pa.Table) -> pa.Table:
         kept_rows, ids = rows.copy(), self._read.ids
-        kept_rows[np.searchsorted(rows, clustered.column("row").to_numpy())] = clustered.column("kept_row").to_numpy()
-        columns = [ids.take(pa.array(rows)), ids.take(pa.array(kept_rows)), pa.array(ClusterSizes(clustered).of(rows))]
+        kept_rows[np.searchsorted(rows, clustered.column("row").to_numpy())] = clustered.column(
+            "kept_row"
+        ).to_numpy()
+        columns = [
+            ids.take(pa.array(rows)),
+            ids.take(pa.array(kept_rows)),
+            pa.array(ClusterSizes(clustered).of(rows)),
+        ]
         return pa.table(columns, schema=schema.clusters(ids.type))
 
 

@@ -35,7 +35,9 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     size = num_rows = 0
     for batch in batches:
-        if waiting and (size + batch.nbytes > records.BATCH_BYTES or num_rows + batch.num_rows > BATCH_ROWS):
+        if waiting and (
+            size + batch.nbytes > records.BATCH_BYTES or num_rows + batch.num_rows > BATCH_ROWS
+        ):
             yield schema.one_batch(waiting, batch.schema)
             waiting, size, num_rows = [], 0, 0
         waiting.append(batch)
@@ -98,7 +100,9 @@ class Notes:
         for part in self._parts(ahead=ahead):
             for batch in read_batches(self._path(_rejected_file(part))):
                 files, numbers = self._layout.locate(self._placed(part, batch))
-                yield pa.record_batch([files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED)
+                yield pa.record_batch(
+                    [files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED
+                )
 
     def _path(self, name: str) -> Path:
         return self._workspace.folder / name
@@ -126,7 +130,13 @@ class PartNotes:
         self._workspace = workspace
         self._has_scores = config.keep_column is not None
         self._columns = _SCORED_NAMES if self._has_scores else _NAMES
-        self._facts: dict[str, Any] = {"piece_rows": [], "documents": 0, "rejected": 0, "id_bytes": 0, "text_bytes": 0}
+        self._facts: dict[str, Any] = {
+            "piece_rows": [],
+            "documents": 0,
+            "rejected": 0,
+            "id_bytes": 0,
+            "text_bytes": 0,
+        }
         self._found: set[str] = set()
 
     def __enter__(self) -> PartNotes:
@@ -141,10 +151,17 @@ class PartNotes:
         """Add a batch."""
         names = [pa.array(found.rows + first_row), found.ids]
         scores = [pa.nulls(len(found.rows), SCORES) if found.scores is None else found.scores]
-        self._writers[0].write(pa.record_batch(names + scores * self._has_scores, schema=self._columns))
-        rows, reasons = [first_row + row for row, _ in found.rejected], [reason for _, reason in found.rejected]
+        self._writers[0].write(
+            pa.record_batch(names + scores * self._has_scores, schema=self._columns)
+        )
+        rows, reasons = (
+            [first_row + row for row, _ in found.rejected],
+            [reason for _, reason in found.rejected],
+        )
         self._writers[1].write(
-            pa.record_batch([pa.array(rows, pa.int64()), pa.array(reasons, pa.string())], schema=_REJECTED)
+            pa.record_batch(
+                [pa.array(rows, pa.int64()), pa.array(reasons, pa.string())], schema=_REJECTED
+            )
         )
         self._facts["documents"] += len(found.rows)
         self._facts["rejected"] += len(found.rejected)

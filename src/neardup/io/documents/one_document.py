@@ -58,4 +58,6 @@ def _unknown(file: InputFile, doc_id: str, ids: list[str], num_rows: int) -> Dat
         if ids
         else f"it has no ids; name one of its {num_rows:,} rows, from 1"
     )
-    return DataError(f"{file.path} has no document {doc_id!r}", hint=near_names(doc_id, ids) or known)
+    return DataError(
+        f"{file.path} has no document {doc_id!r}", hint=near_names(doc_id, ids) or known
+    )

@@ -10,7 +10,8 @@ import pyarrow as pa
 class RowCache:
     """The columns read in the first pass, by piece of a file; thread-safe.
 
-    All pieces are kept, or none: keeping only some would take memory from every later stage and save little.
+    All pieces are kept, or none: keeping only some would take memory from every later stage and
+    save little.
     """
 
     def __init__(self, room: int = 0, expected: int = 0) -> None:
@@ -22,8 +23,8 @@ class RowCache:
     def put(self, piece: int, columns: pa.RecordBatch) -> None:
         """Add a copy of rows to a piece; if they do not fit, drop all pieces.
 
-        Decoding grows its buffers as it goes. If they were kept, every batch would be decoded to fresh memory, which
-        takes 1.3 core-seconds more for 640 MB than copying.
+        Decoding grows its buffers as it goes. If they were kept, every batch would be decoded to
+        fresh memory, which takes 1.3 core-seconds more for 640 MB than copying.
         """
         if not self._room:
             return

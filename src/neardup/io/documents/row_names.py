@@ -64,7 +64,9 @@ class RowNames:
 
     def name_pairs(self, pairs: pa.RecordBatch, num_ids: int) -> Iterator[pa.RecordBatch]:
         """Replace the rows of pairs by ids, files and row numbers, with at most `num_ids` ids in memory."""
-        ends = np.stack([pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()], axis=1)
+        ends = np.stack(
+            [pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()], axis=1
+        )
         first = 0
         while first < pairs.num_rows:
             rows = np.unique(ends[first:])
@@ -86,7 +88,9 @@ class RowNames:
             names.append(ids.take(pa.array(np.searchsorted(rows, side))))
             locations += self.locate(side)
         columns = [*names, pairs.column("similarity"), *locations, *pairs.columns[3:]]
-        return pa.record_batch(columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema))
+        return pa.record_batch(
+            columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
+        )
 
 
 def name_rows(layout: FileLayout, rows: I64) -> pa.Array:

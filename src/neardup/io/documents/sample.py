@@ -23,8 +23,8 @@ _FEW_DOCUMENTS: Final = 300
 class FileSample(NamedTuple):
     """Records sampled from some files.
 
-    All files together hold `scale` times as many rows, `text_scale` times as much text, and `read_scale` times as many
-    bytes as were read.
+    All files together hold `scale` times as many rows, `text_scale` times as much text, and
+    `read_scale` times as many bytes as were read.
     """
 
     records: list[Records]
@@ -40,7 +40,9 @@ class FileSample(NamedTuple):
     @property
     def text_bytes(self) -> int:
         """The estimated bytes of text in all files."""
-        return round(sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.text_scale)
+        return round(
+            sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.text_scale
+        )
 
 
 def sample_files(
@@ -48,9 +50,9 @@ def sample_files(
 ) -> FileSample:
     """Sample records of `num_files` files, and of the files after each, up to `most_bytes` of text in total.
 
-    With many small files, this gives runs of consecutive files: near-duplicates are often close to each other. Of a
-    large file, up to `spread` times as much is read, and the first records of every batch are taken, because the
-    beginning of a file may differ from the rest.
+    With many small files, this gives runs of consecutive files: near-duplicates are often close to
+    each other. Of a large file, up to `spread` times as much is read, and the first records of
+    every batch are taken, because the beginning of a file may differ from the rest.
     """
     starts = range(0, len(files), max(1, -(-len(files) // num_files)))
     sampled: list[Records] = []
@@ -71,10 +73,13 @@ def sample_files(
     return FileSample(sampled, *scales)
 
 
-def estimate_sizes(files: Sequence[InputFile], config: Config, *, num_files: int) -> tuple[int, int]:
+def estimate_sizes(
+    files: Sequence[InputFile], config: Config, *, num_files: int
+) -> tuple[int, int]:
     """Estimate the number of documents and the bytes of text in all files from some of them.
 
-    The metadata of Parquet files has both; decoding a batch of four files took 0.1 s of every start.
+    The metadata of Parquet files has both; decoding a batch of four files took 0.1 s of every
+    start.
     """
     if any(file.format != "parquet" for file in files):
         sample = sample_files(files, config, num_files=num_files, most_bytes=1)
@@ -82,7 +87,8 @@ def estimate_sizes(files: Sequence[InputFile], config: Config, *, num_files: int
     some = [files[at] for at in range(0, len(files), max(1, -(-len(files) // num_files)))]
     scale = sum(file.size for file in files) / max(1, sum(file.size for file in some))
     num_rows, num_bytes = (
-        sum(counts) for counts in zip(*(_recorded_sizes(file, config) for file in some), strict=True)
+        sum(counts)
+        for counts in zip(*(_recorded_sizes(file, config) for file in some), strict=True)
     )
     return round(num_rows * scale), round(num_bytes * scale)
 
@@ -113,13 +119,17 @@ def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) 
         size += _num_bytes(found[-1:])
         num_documents += len(found[-1].texts)
         # One long document is not a sample, unless a very small one is requested.
-        if size >= most_bytes and (num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes):
+        if size >= most_bytes and (
+            num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes
+        ):
             is_whole = stride == 1 and next(batches, None) is None
             return _sampled(file, found, columns, stride, is_whole=is_whole)
     return _sampled(file, found, columns, stride, is_whole=stride == 1)
 
 
-def _sampled(file: InputFile, found: list[Records], columns: Columns, stride: int, *, is_whole: bool) -> _Sampled:
+def _sampled(
+    file: InputFile, found: list[Records], columns: Columns, stride: int, *, is_whole: bool
+) -> _Sampled:
     """Estimate the share of a file in rows and in text; one long document among few rows makes them differ widely."""
     share = text_share = _share(file, found, is_whole=is_whole)
     if file.format == "parquet" and not is_whole:

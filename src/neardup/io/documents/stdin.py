@@ -13,7 +13,12 @@ from neardup.errors import ConfigError
 from neardup.io.storage.work_folder import remove_tree
 
 STDIN_PATH: Final = "-"
-_MAGIC: Final = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrows"), (b"WARC/", ".warc"))
+_MAGIC: Final = (
+    (b"PAR1", ".parquet"),
+    (b"ARROW1", ".arrow"),
+    (b"\xff\xff\xff\xff", ".arrows"),
+    (b"WARC/", ".warc"),
+)
 _COMPRESSED: Final = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"))
 # The file extension for each format.
 _ENDINGS: Final = {
@@ -31,7 +36,9 @@ _ENDINGS: Final = {
 def spool(inputs: Sequence[str], folder: Path, config: Config) -> tuple[list[str], str | None]:
     """Replace "-" among inputs by a file in `folder` with the contents of standard input; return that file too."""
     if not inputs:
-        raise ConfigError("no input was given", hint="name files, folders or globs, or - for standard input")
+        raise ConfigError(
+            "no input was given", hint="name files, folders or globs, or - for standard input"
+        )
     if list(inputs).count(STDIN_PATH) > 1:
         raise ConfigError("standard input was named twice", hint="it can be read only once")
     remove_tree(folder)
@@ -66,4 +73,6 @@ def _ending(head: bytes, config: Config) -> str:
         return f".csv{compressed}"
     if head.lstrip().startswith(b"["):
         return ".json"
-    return f".html{compressed}" if config.html and head.lstrip()[:1] == b"<" else f".jsonl{compressed}"
+    return (
+        f".html{compressed}" if config.html and head.lstrip()[:1] == b"<" else f".jsonl{compressed}"
+    )

@@ -26,6 +26,8 @@ def num_text_bytes(file: InputFile, columns: Sequence[str] = ()) -> int:
         for group in range(metadata.num_row_groups)
         for column in range(metadata.num_columns)
     )
-    named = [(chunk.path_in_schema.partition(".")[0], chunk.total_uncompressed_size) for chunk in chunks]
+    named = [
+        (chunk.path_in_schema.partition(".")[0], chunk.total_uncompressed_size) for chunk in chunks
+    ]
     wanted = [size for name, size in named if name in columns]
     return sum(wanted or [size for _, size in named])

@@ -1,6 +1,7 @@
 """Decisions of a reviewer about single documents, as the page exports them.
 
-A decision identifies a document by file, row and digest of its text, so that it never applies to another text.
+A decision identifies a document by file, row and digest of its text, so that it never applies to
+another text.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from neardup.io.documents.fixed_priorities import FixedPriorities
 from neardup.io.records import InputFile
 
 _FORMAT: Final = 1
-# The keep order of decided documents: after all others, so that none of them causes another to be removed.
+# The keep order of decided documents: after all others, so that none of them causes another to be
+# removed.
 KEPT_LAST: Final = 2**62
 REMOVED_LAST: Final = 2**62 + 1
 
@@ -68,7 +70,8 @@ def read_decisions(path: str) -> list[Decision]:
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"`decisions` {path} is not a file of decisions: {error}", hint="export it as JSON from the page of a run"
+            f"`decisions` {path} is not a file of decisions: {error}",
+            hint="export it as JSON from the page of a run",
         ) from error
     if stored.neardup_decisions != _FORMAT:
         raise ConfigError(
@@ -97,7 +100,9 @@ def match_decisions(files: Sequence[InputFile], first_file: int, config: Config)
     fixed = FixedPriorities(
         files=np.array([at for at, _ in found], np.int64),
         rows=np.array([one.row for _, one in found], np.int64),
-        priorities=np.array([KEPT_LAST if one.decision == "keep" else REMOVED_LAST for _, one in found], np.int64),
+        priorities=np.array(
+            [KEPT_LAST if one.decision == "keep" else REMOVED_LAST for _, one in found], np.int64
+        ),
     )
     return Decided(fixed, tuple(one for one in decisions if (one.file, one.row) not in matched))
 
@@ -109,9 +114,14 @@ def _matching(file: InputFile, wanted: dict[int, Decision], config: Config) -> I
     rows, first = np.array(sorted(wanted), np.int64), 1
     for records in read_records(file, config):
         at = np.flatnonzero(np.isin(records.rows + first, rows))
-        for number, text in zip((records.rows[at] + first).tolist(), records.texts.take(pa.array(at)), strict=True):
+        for number, text in zip(
+            (records.rows[at] + first).tolist(), records.texts.take(pa.array(at)), strict=True
+        ):
             content = text.as_py()
-            if digest_of(content.encode() if isinstance(content, str) else content) == wanted[number].digest:
+            if (
+                digest_of(content.encode() if isinstance(content, str) else content)
+                == wanted[number].digest
+            ):
                 yield wanted[number]
         first += records.num_rows
         if first > rows[-1]:

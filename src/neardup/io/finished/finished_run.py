@@ -1,7 +1,8 @@
 """Finished runs: the tables of an output, and the texts of its documents.
 
-A run may come from someone else, so it is not trusted: its report must match a schema, its tables must have the right
-columns, its files must be in its folder, and an input is read again only if it is unchanged.
+A run may come from someone else, so it is not trusted: its report must match a schema, its tables
+must have the right columns, its files must be in its folder, and an input is read again only if it
+is unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
 _SAY_WHERE: Final = (
-    "this command reads the input files again: restore them, start in the same folder, or repeat the run"
+    "this command reads the input files again: restore them, start in the same folder, "
+    "or repeat the run"
 )
 
 
@@ -55,7 +57,10 @@ def kept_files(run: Path) -> list[str]:
     report = read_report(run)
     config = report.settings()
     if config.dry_run or not (run / KEPT).is_dir():
-        raise DataError(f"the run {run} wrote no kept rows: it was a dry run", hint="run it again without --dry-run")
+        raise DataError(
+            f"the run {run} wrote no kept rows: it was a dry run",
+            hint="run it again without --dry-run",
+        )
     if config.mark:
         raise DataError(
             f"the run {run} was written with --mark, so its kept rows are not in separate files",
@@ -66,9 +71,15 @@ def kept_files(run: Path) -> list[str]:
     return [str(file_of(run, Path(KEPT, name))) for name in names if name not in absent]
 
 
-def _without_kept_file(run: Path, names: Sequence[str], report: StoredReport, config: Config) -> set[str]:
+def _without_kept_file(
+    run: Path, names: Sequence[str], report: StoredReport, config: Config
+) -> set[str]:
     """The inputs without a file among the kept ones: single-document files that were not kept."""
-    whole = {name for name in names if (formats.format_of(name, config, is_named=True) or ("",))[0] == "text"}
+    whole = {
+        name
+        for name in names
+        if (formats.format_of(name, config, is_named=True) or ("",))[0] == "text"
+    }
     if report.written is not None:
         return {name for name in whole if f"{KEPT}/{name}" not in report.written}
     if not whole:
@@ -88,7 +99,9 @@ def load_table(run: Path, name: str, stored: StoredReport | None = None) -> pa.T
         return _mask(run)
     table = run_tables.read_table(run, name)
     if table is not None:
-        run_values.check_values(table, name, run_tables.place_of(run, name), stored or read_report(run))
+        run_values.check_values(
+            table, name, run_tables.place_of(run, name), stored or read_report(run)
+        )
     return table
 
 
@@ -128,7 +141,9 @@ def _kept_ids(run: Path) -> pa.ChunkedArray:
     """The ids of the kept documents, including those named by file and row."""
     own = _table_of(run, "clusters").column("doc_id")
     removed = _table_of(run, "removed")
-    locations = pc.binary_join_element_wise(removed.column("file"), removed.column("row").cast(pa.string()), ":")
+    locations = pc.binary_join_element_wise(
+        removed.column("file"), removed.column("row").cast(pa.string()), ":"
+    )
     gone = removed.column("doc_id")
     gone = gone.filter(pc.or_(pc.equal(gone, locations), pc.equal(gone, removed.column("file"))))
     return own.filter(pc.invert(pc.is_in(own, gone.combine_chunks())))
@@ -138,14 +153,25 @@ def _kept_documents(
     run: Path, file: InputFile, columns: Columns, own: pa.ChunkedArray, config: Config
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray, npt.NDArray[np.int64]]:
     """The ids, texts and rows (from 0) of the documents of a kept file."""
-    # Documents without an id are named by their row in the input, which differs from the row among the kept ones.
+    # Documents without an id are named by their row in the input, which differs from the row among
+    # the kept ones.
     name = re.escape(Path(file.path).relative_to(run / KEPT).as_posix())
     locations = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
-    ids, texts, rows, first = [pa.array([], pa.string())], [pa.array([], pa.large_string())], [np.empty(0, np.int64)], 0
+    ids, texts, rows, first = (
+        [pa.array([], pa.string())],
+        [pa.array([], pa.large_string())],
+        [np.empty(0, np.int64)],
+        0,
+    )
     for records in read_records(file, config, columns):
-        named = [next(locations, None) if doc_id is None else doc_id for doc_id in records.ids.to_pylist()]
+        named = [
+            next(locations, None) if doc_id is None else doc_id
+            for doc_id in records.ids.to_pylist()
+        ]
         if None in named:
-            raise damaged(run / "clusters.parquet", f"it names fewer documents than {file.path} contains")
+            raise damaged(
+                run / "clusters.parquet", f"it names fewer documents than {file.path} contains"
+            )
         ids.append(pa.array(named, pa.string()))
         texts.append(records.texts)
         rows.append(first + records.rows)
@@ -189,7 +215,15 @@ def _are_documents(entry: Mapping[str, Any], config: Config) -> npt.NDArray[np.b
 
 
 _AS_STORED: Final = (
-    *("documents", "exact_duplicates", "pairs_verified", "seconds", "bytes_read", "peak_memory_bytes", "stages"),
+    *(
+        "documents",
+        "exact_duplicates",
+        "pairs_verified",
+        "seconds",
+        "bytes_read",
+        "peak_memory_bytes",
+        "stages",
+    ),
     *("columns", "signature_format"),
 )
 
@@ -230,10 +264,15 @@ def _removed_against(run: Path, stored: StoredReport) -> int:
 def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:
     chosen = stored.plan
     try:
-        plan = plan_for(Config.of(config, method=chosen.method, bands=chosen.bands or None, rows=chosen.rows or None))
+        plan = plan_for(
+            Config.of(
+                config, method=chosen.method, bands=chosen.bands or None, rows=chosen.rows or None
+            )
+        )
     except ConfigError as error:
         raise DataError(
-            f"the plan of the run {run} does not match its settings: {error.message}", hint="run neardup again"
+            f"the plan of the run {run} does not match its settings: {error.message}",
+            hint="run neardup again",
         ) from error
     return dataclasses.replace(plan, reason=chosen.reason)
 
@@ -241,24 +280,31 @@ def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:
 def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     """Find an input file of a run; raise unless it is unchanged, before more of it is read.
 
-    `entry` is the file's entry in the report, with a digest of its first bytes: a forged report cannot make a user
-    disclose a file that its author has not seen.
+    `entry` is the file's entry in the report, with a digest of its first bytes: a forged report
+    cannot make a user disclose a file that its author has not seen.
     """
     path = entry["path"]
     if path == STDIN_PATH:
         raise DataError(
-            "the run read standard input, which cannot be read again", hint="run it on a file, or with --audit"
+            "the run read standard input, which cannot be read again",
+            hint="run it on a file, or with --audit",
         )
     try:
         file = find_file(path, config)
     except DataError as error:
-        raise DataError(f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE) from error
+        raise DataError(
+            f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE
+        ) from error
     if file.size != entry["size"]:
         how: str | None = f"it had {entry['size']:,} bytes, now {file.size:,}"
     elif file.modified != entry["modified"]:
         how = "it was modified"
     elif head_of(path) != entry.get("head"):
-        how = "its first bytes differ" if "head" in entry else "the report does not record its first bytes"
+        how = (
+            "its first bytes differ"
+            if "head" in entry
+            else "the report does not record its first bytes"
+        )
     else:
         how = None
     if how is not None:
@@ -290,4 +336,6 @@ def read_row(file: InputFile, number: int, config: Config) -> str:
                 text: str = records.texts[int(at[0])].as_py()
                 return text
         first += records.num_rows
-    raise DataError(f"{file.path} has no document in row {number}", hint="the file has changed since the run")
+    raise DataError(
+        f"{file.path} has no document in row {number}", hint="the file has changed since the run"
+    )

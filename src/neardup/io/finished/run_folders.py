@@ -15,8 +15,8 @@ from neardup.io.streams import is_remote
 def kept_of_runs(paths: Sequence[str], out: Path | None = None) -> list[str]:
     """Replace finished runs, folders of them and globs that match them by the files of their kept documents.
 
-    Runs are taken in the order of their paths. `out`, the output of the current run, is left out if a folder or a
-    glob includes it, so that a day can be run again.
+    Runs are taken in the order of their paths. `out`, the output of the current run, is left out if
+    a folder or a glob includes it, so that a day can be run again.
     """
     found: list[str] = []
     for path in paths:
@@ -36,7 +36,9 @@ def _runs_of(path: str, out: Path | None) -> list[Path] | None:
     else:
         return None
     reached = [found for entry in entries for found in _reach(entry)]
-    runs, others = ([path for path, is_finished in reached if is_finished == wanted] for wanted in (True, False))
+    runs, others = (
+        [path for path, is_finished in reached if is_finished == wanted] for wanted in (True, False)
+    )
     if not runs:
         return None
     if others:

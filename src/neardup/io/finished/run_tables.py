@@ -43,13 +43,16 @@ def _regular(path: Path) -> Path:
 
 def missing(path: Path) -> DataError:
     """Return the error for a file of a run that is not there."""
-    return DataError(f"{path}, which the run wrote, is missing", hint="restore it, or repeat the run")
+    return DataError(
+        f"{path}, which the run wrote, is missing", hint="restore it, or repeat the run"
+    )
 
 
 def damaged(path: Path, reason: str) -> DataError:
     """Return the error for a file that no run has written like this."""
     return DataError(
-        f"{path} is damaged or was not written by neardup: {reason}", hint="run neardup again on the input files"
+        f"{path} is damaged or was not written by neardup: {reason}",
+        hint="run neardup again on the input files",
     )
 
 
@@ -100,7 +103,9 @@ def read_pairs(path: Path, name: str) -> pa.Table | None:
         return _read_rejected(_regular(place_beside(path, name)))
     if name != "pairs":
         return None
-    return _checked(path, partial(_READERS[known_ending(path)], _regular(path)), schema.PAIRS_FROM_FILES)
+    return _checked(
+        path, partial(_READERS[known_ending(path)], _regular(path)), schema.PAIRS_FROM_FILES
+    )
 
 
 def _read_rejected(path: Path) -> pa.Table:
@@ -138,7 +143,9 @@ def _check_column(table: pa.Table, field: pa.Field, path: Path) -> None:
 
 def _read_csv(path: Path) -> pa.Table:
     kinds = pa.csv.ConvertOptions(column_types=schema.PAIRS_FROM_FILES)
-    return pa.csv.read_csv(path, pa.csv.ReadOptions(), pa.csv.ParseOptions(newlines_in_values=True), kinds)
+    return pa.csv.read_csv(
+        path, pa.csv.ReadOptions(), pa.csv.ParseOptions(newlines_in_values=True), kinds
+    )
 
 
 def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:

@@ -1,7 +1,7 @@
 """Bounds of the values in tables of a finished run, checked once, where a table is opened.
 
-A run may come from someone else. Readers use file, row and position as indices, and pass them to compiled kernels,
-which check no bounds.
+A run may come from someone else. Readers use file, row and position as indices, and pass them to
+compiled kernels, which check no bounds.
 """
 
 from __future__ import annotations
@@ -53,13 +53,17 @@ class _Opened(NamedTuple):
         if is_right.all():
             return
         at = int(np.argmin(is_right))
-        values = " and ".join(f"{name} {_shown(self.table.column(name)[at].as_py())}" for name in names)
+        values = " and ".join(
+            f"{name} {_shown(self.table.column(name)[at].as_py())}" for name in names
+        )
         raise damaged(self.path, f"row {at + 1:,} has {values}, but {rule}")
 
     def require_rows(self, num_rows: int, rule: str) -> None:
         """Raise unless the table has as many rows as the report says."""
         if self.table.num_rows != num_rows:
-            raise damaged(self.path, f"it has {self.table.num_rows:,} rows, but {rule} {num_rows:,}")
+            raise damaged(
+                self.path, f"it has {self.table.num_rows:,} rows, but {rule} {num_rows:,}"
+            )
 
     def rows(self, names: tuple[str, str], files: _Files) -> I64:
         """Return the rows over all files that two columns, file and row, name; raise if there is no such row."""
@@ -131,7 +135,11 @@ def _check_clusters(opened: _Opened) -> None:
         # The kept document of a cluster may be in an index.
         most = sum(entry["rows"] for entry in opened.stored.inputs) + 1
         sizes = opened.numbers("cluster_size")
-        opened.require((sizes >= 1) & (sizes <= most), ("cluster_size",), f"a cluster has from 1 to {most} documents")
+        opened.require(
+            (sizes >= 1) & (sizes <= most),
+            ("cluster_size",),
+            f"a cluster has from 1 to {most} documents",
+        )
 
 
 def _num_documents(stored: StoredReport) -> int:
@@ -157,7 +165,9 @@ def _check_similarity(opened: _Opened, *names: str) -> None:
     least = -1 if opened.stored.settings().measure == "cosine" else 0
     for name in names:
         values = opened.table.column(name).to_numpy()
-        opened.require((values >= least) & (values <= 1), (name,), f"it is a number from {least} to 1")
+        opened.require(
+            (values >= least) & (values <= 1), (name,), f"it is a number from {least} to 1"
+        )
 
 
 def _check_order(opened: _Opened) -> None:
@@ -172,7 +182,11 @@ def _check_order(opened: _Opened) -> None:
     least = np.where(rows < num_ahead, -1, 0)
     most = np.where(rows < num_ahead, -1, num_documents - 1)
     is_within = (positions >= least) & (positions <= most)
-    opened.require(is_within, ("row", "position"), f"positions are from 0 to {num_documents - 1:,}, or -1 if reference")
+    opened.require(
+        is_within,
+        ("row", "position"),
+        f"positions are from 0 to {num_documents - 1:,}, or -1 if reference",
+    )
     own = positions[rows >= num_ahead]
     is_rising = np.ones(rows.size, np.bool_)
     is_rising[rows >= num_ahead] = np.diff(own, prepend=-1) > 0

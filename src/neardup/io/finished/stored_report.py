@@ -79,7 +79,8 @@ class _Audit(TypedDict):
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of report.json of a finished run.
 
-    files: the files that the run wrote, relative to its folder, with "/"; None if the report does not list them;
+    files: the files that the run wrote, relative to its folder, with "/"; None if the report does
+    not list them;
     removed_against: None in a report of a version that did not count it.
     """
 
@@ -124,15 +125,23 @@ def read_report(run: Path) -> StoredReport:
     path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
     try:
         if path.exists() and not path.is_file():  # a pipe or a device could be read forever
-            raise DataError(f"{path} cannot be read: it is not a regular file", hint="restore it, or repeat the run")
+            raise DataError(
+                f"{path} cannot be read: it is not a regular file",
+                hint="restore it, or repeat the run",
+            )
         report = msgspec.json.decode(path.read_bytes(), type=StoredReport)
         report.settings()
         num_rows = sum(entry["rows"] for entry in report.inputs)
         if num_rows > MAX_TOTAL_ROWS:
-            raise _not_ours(path, f"its inputs have {num_rows} rows, and at most {MAX_TOTAL_ROWS} can be numbered")
+            raise _not_ours(
+                path,
+                f"its inputs have {num_rows} rows, and at most {MAX_TOTAL_ROWS} can be numbered",
+            )
     except (FileNotFoundError, NotADirectoryError) as error:
         what = f"is not a finished run: it has no {REPORT}" if run.exists() else "does not exist"
-        raise DataError(f"{run} {what}", hint="name the folder that neardup dedup -o wrote") from error
+        raise DataError(
+            f"{run} {what}", hint="name the folder that neardup dedup -o wrote"
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except ConfigError as error:
@@ -144,5 +153,6 @@ def read_report(run: Path) -> StoredReport:
 
 def _not_ours(path: Path, reason: str) -> DataError:
     return DataError(
-        f"{path} is damaged or was not written by neardup: {reason}", hint="run neardup again on the input files"
+        f"{path} is damaged or was not written by neardup: {reason}",
+        hint="run neardup again on the input files",
     )

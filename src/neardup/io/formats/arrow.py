@@ -48,9 +48,13 @@ def _open(file: InputFile, names: list[str] | None = None) -> Iterator[tuple[Any
             is_file = _is_file(file, source)
             open_reader = pa.ipc.open_file if is_file else pa.ipc.open_stream
             reader = open_reader(source)
-            if names is not None and not is_mapped:  # selecting columns would read a mapped file into memory
+            if (
+                names is not None and not is_mapped
+            ):  # selecting columns would read a mapped file into memory
                 source.seek(0)
-                options = pa.ipc.IpcReadOptions(included_fields=_places(reader.schema, names), use_threads=False)
+                options = pa.ipc.IpcReadOptions(
+                    included_fields=_places(reader.schema, names), use_threads=False
+                )
                 reader = open_reader(source, options=options)
         yield reader, is_file
 
@@ -92,7 +96,9 @@ def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: 
         return list(reader.schema.names)
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
+def read(
+    file: InputFile, span: tuple[int, int], columns: Columns, config: Config
+) -> Iterator[Records]:
     """Read the documents of some record batches, split into pieces of about BATCH_BYTES."""
     names = wanted_names(columns)
     with _open(file, names) as (reader, is_file), readable(file, _KIND):
@@ -105,7 +111,9 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
     """Return all rows with all columns but some."""
     with _open(file) as (reader, _), readable(file, _KIND):
         rows = reader.read_all()
-    return rows.select([index for index, name in enumerate(rows.column_names) if name not in without])
+    return rows.select(
+        [index for index, name in enumerate(rows.column_names) if name not in without]
+    )
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -115,10 +123,16 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         return
     compression = _compression(file)
     with _open(file) as (reader, is_file), open_output(target, None) as output:
-        options = pa.ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True, use_threads=False)
+        options = pa.ipc.IpcWriteOptions(
+            compression=compression, emit_dictionary_deltas=True, use_threads=False
+        )
         new_writer = pa.ipc.new_file if is_file else pa.ipc.new_stream
-        rows = output_batches(file, _all_rows(file, reader, is_file=is_file), verdicts, mark=config.mark)
-        with new_writer(output, output_schema(reader.schema, mark=config.mark), options=options) as writer:
+        rows = output_batches(
+            file, _all_rows(file, reader, is_file=is_file), verdicts, mark=config.mark
+        )
+        with new_writer(
+            output, output_schema(reader.schema, mark=config.mark), options=options
+        ) as writer:
             for batch in rows:
                 writer.write_batch(batch)
 
@@ -132,8 +146,9 @@ def _all_rows(file: InputFile, reader: Any, *, is_file: bool) -> Iterator[pa.Rec
 def _compression(file: InputFile) -> str | None:
     """Return the codec of the first record batch.
 
-    pyarrow (26.0) decompresses transparently and does not expose the codec: neither readers, `ReadStats` and
-    `IpcReadOptions` nor `Message` have it. The metadata of a message is the only source, so the flatbuffer is parsed.
+    pyarrow (26.0) decompresses transparently and does not expose the codec: neither readers,
+    `ReadStats` and `IpcReadOptions` nor `Message` have it. The metadata of a message is the only
+    source, so the flatbuffer is parsed.
     """
     with opened(file, _KIND, memory_map=True) as source, readable(file, _KIND):
         if _is_file(file, source):

@@ -23,10 +23,14 @@ class Format(Protocol):
     def column_names(self, file: InputFile, config: Config) -> list[str] | None:
         """Return the columns of the file (of its first rows, if rows differ); None for a format without columns."""
 
-    def read(self, file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
+    def read(
+        self, file: InputFile, span: tuple[int, int], columns: Columns, config: Config
+    ) -> Iterator[Records]:
         """Read the rows that begin in a span, batch by batch."""
 
-    def table(self, file: InputFile, config: Config, *, without: Collection[str] = ()) -> pa.Table | None:
+    def table(
+        self, file: InputFile, config: Config, *, without: Collection[str] = ()
+    ) -> pa.Table | None:
         """Return all rows with all columns but some, blank and bad rows as nulls; None for a format without columns."""
 
     def write(self, file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:

@@ -41,7 +41,12 @@ def column_names(file: InputFile, config: Config) -> list[str]:
     return header.fields if header else []
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+def read(
+    file: InputFile,
+    span: tuple[int, int],  # noqa: ARG001
+    columns: Columns,
+    config: Config,
+) -> Iterator[Records]:
     """Read the records after the header, batch by batch."""
     with open_input(file) as stream:
         rows = _rows(stream, file, config)
@@ -58,9 +63,14 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
         header = _header(file, rows)
         names = header.fields if header else []
         bare: list[str | None] = [None] * len(names)
-        fields = [row.fields if row.reason is None and len(row.fields) == len(names) else bare for row in rows]
+        fields = [
+            row.fields if row.reason is None and len(row.fields) == len(names) else bare
+            for row in rows
+        ]
     columns = zip(*fields, strict=True) if fields else ([] for _ in names)
-    chosen = [(name, column) for name, column in zip(names, columns, strict=True) if name not in without]
+    chosen = [
+        (name, column) for name, column in zip(names, columns, strict=True) if name not in without
+    ]
     arrays = [pa.array(column, pa.large_string()) for _, column in chosen]
     return pa.Table.from_arrays(arrays, names=[name for name, _ in chosen])
 
@@ -77,7 +87,11 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         rows = _rows(stream, file, config)
         header = _header(file, rows)
         if header is not None:
-            output.write(_with_fields(header.raw, MARK_COLUMNS.names, delimiter) if config.mark else header.raw)
+            output.write(
+                _with_fields(header.raw, MARK_COLUMNS.names, delimiter)
+                if config.mark
+                else header.raw
+            )
         marks = _marks(verdicts) if config.mark else {}
         sizes = verdicts.sizes(0, verdicts.is_kept.size)
         for number, row in enumerate(rows):
@@ -242,12 +256,21 @@ class _Taker:
         self.columns = columns
         self.num_fields = len(header)
         self.indices = {name: index for index, name in reversed(list(enumerate(header)))}
-        named = (*columns.text, columns.items, columns.vector, columns.id, columns.score, columns.group)
+        named = (
+            *columns.text,
+            columns.items,
+            columns.vector,
+            columns.id,
+            columns.score,
+            columns.group,
+        )
         named += columns.others
         self.found = frozenset(name for name in named if name in self.indices)
         is_weighted = config.measure == "weighted"
         takes_items = gather.weighted_items if is_weighted else gather.items_text
-        self._take: Callable[[str], Any] = gather.numbers_of if columns.vector is not None else takes_items
+        self._take: Callable[[str], Any] = (
+            gather.numbers_of if columns.vector is not None else takes_items
+        )
         self._texts = [self.indices[name] for name in columns.text if name in self.indices]
 
     def text(self, row: _Row) -> Any:
@@ -255,12 +278,16 @@ class _Taker:
         if row.reason is not None:
             raise gather.RowError(row.reason)
         if len(row.fields) != self.num_fields:
-            raise gather.RowError(f"the row has {len(row.fields)} fields, the header has {self.num_fields}")
+            raise gather.RowError(
+                f"the row has {len(row.fields)} fields, the header has {self.num_fields}"
+            )
         name = self.columns.items or self.columns.vector
         if name is not None and name in self.indices:
             return self._take(row.fields[self.indices[name]])
         if not self._texts:
-            raise gather.RowError(f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}")
+            raise gather.RowError(
+                f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}"
+            )
         return "\n".join([row.fields[index] for index in self._texts])
 
     def column(self, name: str | None, rows: list[list[str]]) -> list[Any] | None:
@@ -304,7 +331,9 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
         rows=numbers,
         texts=gather.text_array(texts, config),
         ids=taker.column(taker.columns.id, rows),
-        scores=None if scores is None else [None if score is None else _number(score) for score in scores],
+        scores=None
+        if scores is None
+        else [None if score is None else _number(score) for score in scores],
         groups=taker.column(taker.columns.group, rows),
         others={name: taker.values(name, rows) for name in taker.columns.others},
     )
@@ -322,8 +351,15 @@ def _number(score: str) -> int | float | str:
 
 
 def _marks(verdicts: Verdicts) -> dict[int, list[str]]:
-    columns = (verdicts.removed.tolist(), verdicts.kept_ids.to_pylist(), verdicts.similarities.tolist())
-    return {row: ["false", kept_id or "", repr(similarity)] for row, kept_id, similarity in zip(*columns, strict=True)}
+    columns = (
+        verdicts.removed.tolist(),
+        verdicts.kept_ids.to_pylist(),
+        verdicts.similarities.tolist(),
+    )
+    return {
+        row: ["false", kept_id or "", repr(similarity)]
+        for row, kept_id, similarity in zip(*columns, strict=True)
+    }
 
 
 def _with_fields(raw: bytes, fields: list[str], delimiter: str) -> bytes:
@@ -332,4 +368,6 @@ def _with_fields(raw: bytes, fields: list[str], delimiter: str) -> bytes:
     buffer = io.StringIO()
     # With these line ends, the writer quotes fields that contain either of the two characters.
     csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(fields)
-    return record + (delimiter + buffer.getvalue().removesuffix("\r\n")).encode() + raw[len(record) :]
+    return (
+        record + (delimiter + buffer.getvalue().removesuffix("\r\n")).encode() + raw[len(record) :]
+    )

@@ -29,7 +29,12 @@ def column_names(file: InputFile, config: Config) -> list[str]:
     return jsonl.names_in(_elements(file, config)[: jsonl.NUM_SAMPLE_ROWS])
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+def read(
+    file: InputFile,
+    span: tuple[int, int],  # noqa: ARG001
+    columns: Columns,
+    config: Config,
+) -> Iterator[Records]:
     """Read the elements, batch by batch."""
     rows = jsonl.Rows(columns, config)
     for group in _groups(_elements(file, config), config):
@@ -97,7 +102,12 @@ def _groups(elements: list[bytes], config: Config) -> Iterator[list[bytes]]:
     most = min(BATCH_BYTES, config.max_document)
     first = size = 0
     for row, element in enumerate(elements):
-        is_full = size > most or size + len(element) > BATCH_BYTES or len(element) > most or row - first == BATCH_ROWS
+        is_full = (
+            size > most
+            or size + len(element) > BATCH_BYTES
+            or len(element) > most
+            or row - first == BATCH_ROWS
+        )
         if row > first and is_full:
             yield elements[first:row]
             first, size = row, 0

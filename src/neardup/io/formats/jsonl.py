@@ -1,7 +1,8 @@
 """JSON Lines: one object per line. Lines are decoded one by one, so that a bad line affects no other.
 
-Most of a line is its text. If every line of a block has one, a kernel extracts the texts directly as UTF-8, and only
-the rest of each line is decoded here. A block with a blank or bad line takes the slower path, which reports reasons.
+Most of a line is its text. If every line of a block has one, a kernel extracts the texts directly
+as UTF-8, and only the rest of each line is decoded here. A block with a blank or bad line takes the
+slower path, which reports reasons.
 """
 
 from __future__ import annotations
@@ -84,11 +85,15 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
         kind = "array" if first.startswith(b"[") else "object"
         raise DataError(
             f"{file.path} is a single JSON {kind}, not JSON Lines (one object per line)",
-            hint="pass --format json" if kind == "array" else "convert it, for example with jq -c .",
+            hint="pass --format json"
+            if kind == "array"
+            else "convert it, for example with jq -c .",
         )
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
+def read(
+    file: InputFile, span: tuple[int, int], columns: Columns, config: Config
+) -> Iterator[Records]:
     """Read the lines that begin in a span, batch by batch."""
     rows = Rows(columns, config)
     for block in lines.line_blocks(file, span, config):
@@ -130,7 +135,9 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
 
     def marked(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
         marks = marks_of(verdicts, first, first + len(bounds) - 1)
-        rows = [(row, block[bounds[row - first] : bounds[row - first + 1]]) for row in sorted(marks)]
+        rows = [
+            (row, block[bounds[row - first] : bounds[row - first + 1]]) for row in sorted(marks)
+        ]
         return b"".join([with_mark(line, marks[row]) for row, line in rows])
 
     lines.write_rendered(file, target, marked, config)
@@ -153,14 +160,18 @@ def marks_of(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
     low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
     kept_ids = verdicts.kept_ids.slice(low, high - low).to_pylist()
     similarities = verdicts.similarities[low:high].tolist()
-    for row, kept_id, similarity in zip(verdicts.removed[low:high].tolist(), kept_ids, similarities, strict=True):
+    for row, kept_id, similarity in zip(
+        verdicts.removed[low:high].tolist(), kept_ids, similarities, strict=True
+    ):
         marks[row] = _mark(False, kept_id, similarity, int(sizes[row - start]))
     return marks
 
 
 def _mark(is_kept: bool, kept_id: str | None, similarity: float | None, cluster_size: int) -> bytes:
     values = zip(MARK_COLUMNS.names, (is_kept, kept_id, similarity, cluster_size), strict=True)
-    return b"".join(b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in values)
+    return b"".join(
+        b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in values
+    )
 
 
 class Rows:
@@ -184,7 +195,10 @@ class Rows:
         self._loose = self._decoder(dict.fromkeys(kinds, Any | UnsetType))
         self._take_text = self._text_taker()
         self._name = self._name_to_cut()
-        self._room: tuple[Any, Any] = np.empty(0, np.int64), np.empty(0, np.uint8)  # of `_cut`, for every block
+        self._room: tuple[Any, Any] = (
+            np.empty(0, np.int64),
+            np.empty(0, np.uint8),
+        )  # of `_cut`, for every block
 
     def batches(self, block: bytes, config: Config) -> Iterator[Records]:
         """Decode the lines of a block: all at once, or one by one if one of them is blank or bad."""
@@ -203,11 +217,18 @@ class Rows:
         """Decode some objects, each from its own bytes."""
         rejected: list[tuple[int, str]] = []
         found: set[str] = set()
-        taken = (is_valid and self._all_at_once(group)) or self._one_by_one(group, is_valid, rejected, found)
+        taken = (is_valid and self._all_at_once(group)) or self._one_by_one(
+            group, is_valid, rejected, found
+        )
         return self._records(len(group), taken, rejected, found, config)
 
     def _records(
-        self, num_rows: int, taken: _Taken, rejected: list[tuple[int, str]], found: set[str], config: Config
+        self,
+        num_rows: int,
+        taken: _Taken,
+        rejected: list[tuple[int, str]],
+        found: set[str],
+        config: Config,
     ) -> Records:
         columns = self._columns
         numbers, rows, texts = taken
@@ -226,7 +247,9 @@ class Rows:
         """The name of the only text column, if it has no other role."""
         columns = self._columns
         others = (columns.items, columns.id, columns.score, columns.group, *columns.others)
-        is_plain = len(columns.text) == 1 and "." not in columns.text[0] and columns.text[0] not in others
+        is_plain = (
+            len(columns.text) == 1 and "." not in columns.text[0] and columns.text[0] not in others
+        )
         if columns.items is not None or not is_plain:
             return None
         return np.frombuffer(columns.text[0].encode(errors="surrogatepass"), np.uint8)
@@ -235,7 +258,8 @@ class Rows:
         """The rows and texts of a block; None if a line does not have exactly one text, or is malformed."""
         if self._name is None:
             return None
-        # Arrow's allocator reuses freed memory, while NumPy makes the system zero new pages each time.
+        # Arrow's allocator reuses freed memory, while NumPy makes the system zero new pages each
+        # time.
         texts = pa.allocate_buffer(len(block) + json_text.BLOCK, resizable=True)
         num_ends = json_text.most_lines(len(block), self._name.size) + 1
         if num_ends > self._room[0].size or len(block) > self._room[1].size:
@@ -247,17 +271,25 @@ class Rows:
         if num_rest == json_text.ODD:
             return None
         try:
-            rows = list(map(self._strict.decode, rest[:num_rest].tobytes().removesuffix(b"\n").split(b"\n")))
+            rows = list(
+                map(self._strict.decode, rest[:num_rest].tobytes().removesuffix(b"\n").split(b"\n"))
+            )
         except _ROW_ERRORS:
             return None
         offsets = ends[: len(rows) + 1].copy()
         texts.resize(int(offsets[-1]), shrink_to_fit=True)
-        return rows, pa.Array.from_buffers(pa.large_string(), len(rows), [None, pa.py_buffer(offsets), texts])
+        return rows, pa.Array.from_buffers(
+            pa.large_string(), len(rows), [None, pa.py_buffer(offsets), texts]
+        )
 
     def _all_at_once(self, group: list[bytes]) -> _Taken | None:
         try:
             rows = list(map(self._strict.decode, group))
-            return range(len(rows)), rows, gather.text_array(list(map(self._take_text, rows)), self._config)
+            return (
+                range(len(rows)),
+                rows,
+                gather.text_array(list(map(self._take_text, rows)), self._config),
+            )
         except _ROW_ERRORS:
             return None
 
@@ -288,7 +320,9 @@ class Rows:
         rename = {field: name for name, field in self._fields.items()}
         try:
             if not any("." in name for name in kinds):  # it may be a path into an object
-                return msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
+                return msgspec.json.Decoder(
+                    msgspec.defstruct("Row", fields, rename=rename, gc=False)
+                )
         except ValueError:  # a name with a quote, a backslash or a control character
             pass
         return _AnyNames(msgspec.defstruct("Row", fields), self._fields)
@@ -298,10 +332,14 @@ class Rows:
             return operator.attrgetter(self._fields[self._columns.vector])
         if self._columns.items is not None:
             items = operator.attrgetter(self._fields[self._columns.items])
-            take = gather.weighted_items if self._config.measure == "weighted" else gather.items_text
+            take = (
+                gather.weighted_items if self._config.measure == "weighted" else gather.items_text
+            )
             return lambda row: take(items(row))
         fields = [self._fields[name] for name in self._columns.text]
-        return operator.attrgetter(fields[0]) if len(fields) == 1 else lambda row: _joined(row, fields)
+        return (
+            operator.attrgetter(fields[0]) if len(fields) == 1 else lambda row: _joined(row, fields)
+        )
 
     def _column(self, name: str | None, rows: list[Any]) -> list[Any] | None:
         return None if name is None else self._values(name, rows)
@@ -324,7 +362,9 @@ class Rows:
         found |= {name for name, value in values.items() if value is not UNSET}
         reason = reason_against_texts([(name, values[name]) for name in self._columns.text])
         if self._columns.items is not None:
-            reason = reason_against_items(self._columns.items, values[self._columns.items], self._config)
+            reason = reason_against_items(
+                self._columns.items, values[self._columns.items], self._config
+            )
         if self._columns.vector is not None:
             reason = reason_against_numbers(self._columns.vector, values[self._columns.vector])
         scalars = (self._columns.id, self._columns.score, self._columns.group)
@@ -344,7 +384,9 @@ class _AnyNames:
     def decode(self, line: bytes, /) -> Any:
         values = self._decoder.decode(line)
         taken = {field: _value_at(values, name) for name, field in self._fields.items()}
-        return msgspec.convert({field: value for field, value in taken.items() if value is not UNSET}, self._row)
+        return msgspec.convert(
+            {field: value for field, value in taken.items() if value is not UNSET}, self._row
+        )
 
 
 def _value_at(values: dict[str, Any], name: str) -> Any:

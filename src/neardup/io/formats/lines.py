@@ -23,7 +23,8 @@ column_names = table = no_columns
 BOM: Final = b"\xef\xbb\xbf"
 # Bytes per read and write, which stay in the cache of a core.
 _COPIED_AT_ONCE: Final = 1 << 20
-# Returns what to write for a block of lines, given the bounds of the lines and the row of the first.
+# Returns what to write for a block of lines, given the bounds of the lines and the row of the
+# first.
 Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
 
 
@@ -33,7 +34,12 @@ def split(file: InputFile) -> list[tuple[int, int]]:
     return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+def read(
+    file: InputFile,
+    span: tuple[int, int],
+    columns: Columns,  # noqa: ARG001
+    config: Config,
+) -> Iterator[Records]:
     """Read the lines that begin in a span, batch by batch."""
     for block in line_blocks(file, span, config):
         if isinstance(block, Oversize):
@@ -55,7 +61,9 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
     write_kept(file, target, verdicts, config)
 
 
-def line_blocks(file: InputFile, span: tuple[int, int], config: Config) -> Iterator[bytes | Oversize]:
+def line_blocks(
+    file: InputFile, span: tuple[int, int], config: Config
+) -> Iterator[bytes | Oversize]:
     """Yield the lines that begin in a span as blocks of whole lines; lines that are too long are skipped.
 
     A BOM at the start of the file is dropped.
@@ -104,7 +112,9 @@ def _without_long_lines(block: bytes, config: Config) -> Iterator[bytes | Oversi
 def line_bounds(block: bytes) -> npt.NDArray[np.int64]:
     """Return the start of every line of a block, and the end of the last one."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
-    bounds: npt.NDArray[np.int64] = np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
+    bounds: npt.NDArray[np.int64] = (
+        np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
+    )
     return bounds
 
 
@@ -132,7 +142,11 @@ def row_groups(block: bytes) -> Iterator[list[bytes]]:
 
 def broken_lines(lines: list[bytes], config: Config) -> list[tuple[int, str]]:
     """Return the lines that are not in the encoding of the file, with the reason."""
-    return [(row, reason) for row, line in enumerate(lines) if (reason := gather.reason_against_bytes(line, config))]
+    return [
+        (row, reason)
+        for row, line in enumerate(lines)
+        if (reason := gather.reason_against_bytes(line, config))
+    ]
 
 
 def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
@@ -151,9 +165,12 @@ def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config)
         while size := stream.readinto(buffer):
             ends = np.flatnonzero(values[:size] == ord("\n")) + 1
             own = is_kept[row : row + ends.size + 1]
-            # Consecutive kept lines are written as one slice: `runs` has the bounds of these slices.
+            # Consecutive kept lines are written as one slice: `runs` has the bounds of these
+            # slices.
             bounds = np.r_[0, ends, size]
-            runs = bounds[np.flatnonzero(np.diff(own.astype(np.int8), prepend=0, append=0))].reshape(-1, 2)
+            runs = bounds[
+                np.flatnonzero(np.diff(own.astype(np.int8), prepend=0, append=0))
+            ].reshape(-1, 2)
             output.write(b"".join([view[begin:end] for begin, end in runs.tolist()]))
             row += ends.size
     check_unchanged(file)

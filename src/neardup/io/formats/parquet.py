@@ -40,7 +40,8 @@ _KIND: Final = "Parquet"
 # Approximate maximum bytes of a written row group, because pyarrow buffers it in memory.
 _GROUP_BYTES: Final = 64 << 20
 _TEXT_TYPES: Final = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-# Columns with more bytes per value than this were not dictionary-encoded; trying to costs a sixth of the writing time.
+# Columns with more bytes per value than this were not dictionary-encoded; trying to costs a sixth
+# of the writing time.
 _LONG_VALUE: Final = 32
 
 
@@ -60,7 +61,9 @@ def split(file: InputFile) -> list[tuple[int, int]]:
 
 
 def _spans(metadata: Any) -> list[tuple[int, int]]:
-    return join_parts([metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)])
+    return join_parts(
+        [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
+    )
 
 
 def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: ARG001
@@ -69,14 +72,24 @@ def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: 
         return list(parquet.schema_arrow.names)
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:
+def read(
+    file: InputFile, span: tuple[int, int], columns: Columns, config: Config
+) -> Iterator[Records]:
     """Read the documents of some row groups, batch by batch."""
     with _open(file) as parquet, readable(file, _KIND):
-        names = [name for name in wanted_names(columns) if outer_column(parquet.schema_arrow, name) is not None]
+        names = [
+            name
+            for name in wanted_names(columns)
+            if outer_column(parquet.schema_arrow, name) is not None
+        ]
         groups = range(*span)
-        num_rows, num_written = (_batch_rows(row_bytes(file, parquet, groups, chosen)) for chosen in (names, None))
+        num_rows, num_written = (
+            _batch_rows(row_bytes(file, parquet, groups, chosen)) for chosen in (names, None)
+        )
         # A multiple of the rows per write, so that batches kept in memory need not be concatenated.
-        for batch in _batches(parquet, groups, names, max(1, num_rows // num_written) * num_written):
+        for batch in _batches(
+            parquet, groups, names, max(1, num_rows // num_written) * num_written
+        ):
             stays = _can_stay(batch, parquet.schema_arrow)
             for piece in decoded_pieces(batch):
                 found = batch_records(piece, columns, config)
@@ -90,9 +103,13 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
         return parquet.read(columns=names if without else None, use_threads=False)
 
 
-def _batches(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(
+    parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int
+) -> Iterator[pa.RecordBatch]:
     # One thread, because callers read several spans in parallel.
-    yield from parquet.iter_batches(num_rows, row_groups=list(groups), columns=names, use_threads=False)
+    yield from parquet.iter_batches(
+        num_rows, row_groups=list(groups), columns=names, use_threads=False
+    )
 
 
 def _batch_rows(row_bytes: float) -> int:
@@ -102,9 +119,15 @@ def _batch_rows(row_bytes: float) -> int:
 
 def _can_stay(batch: pa.RecordBatch, schema: pa.Schema) -> bool:
     """Whether kept rows can be written from these columns: sliced and concatenated anywhere, next to other columns."""
-    is_plain = all(pa.types.is_primitive(kind) or kind in _TEXT_TYPES for kind in batch.schema.types)
+    is_plain = all(
+        pa.types.is_primitive(kind) or kind in _TEXT_TYPES for kind in batch.schema.types
+    )
     # A dotted path may name a column or a field of another one.
-    return is_plain and len(set(schema.names)) == len(schema) and not any("." in name for name in schema.names)
+    return (
+        is_plain
+        and len(set(schema.names)) == len(schema)
+        and not any("." in name for name in schema.names)
+    )
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -114,12 +137,19 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         return
     with _open(file) as parquet, open_arrow_output(target) as output:
         with readable(file, _KIND):
-            spans = {span: row_bytes(file, parquet, range(*span), None) for span in _spans(parquet.metadata)}
+            spans = {
+                span: row_bytes(file, parquet, range(*span), None)
+                for span in _spans(parquet.metadata)
+            }
         schema = output_schema(parquet.schema_arrow, mark=config.mark)
         every_row = _all_rows(file, parquet, spans, verdicts)
         rows = output_batches(file, every_row, verdicts, mark=config.mark, in_slices=True)
-        most_rows = min(_group_rows(parquet.metadata), int(_GROUP_BYTES / max(spans.values(), default=1.0)))
-        with pq.ParquetWriter(output, schema, **_layout(parquet.metadata, schema, mark=config.mark)) as writer:
+        most_rows = min(
+            _group_rows(parquet.metadata), int(_GROUP_BYTES / max(spans.values(), default=1.0))
+        )
+        with pq.ParquetWriter(
+            output, schema, **_layout(parquet.metadata, schema, mark=config.mark)
+        ) as writer:
             for table in _row_groups(rows, max(1, most_rows)):
                 writer.write_table(table, row_group_size=table.num_rows)
 
@@ -137,7 +167,9 @@ def _all_rows(
                 yield from _completed(cached, parquet, span, _batch_rows(size))
 
 
-def _even(parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int) -> Iterator[pa.RecordBatch]:
+def _even(
+    parquet: Any, groups: Sequence[int], names: list[str] | None, num_rows: int
+) -> Iterator[pa.RecordBatch]:
     """Read batches of `num_rows` rows, the last one shorter; pyarrow may end a batch at the end of a row group."""
     waiting: list[pa.RecordBatch] = []
     missing = num_rows
@@ -164,7 +196,9 @@ def _completed(
         # Usually no copy: the batches that were read have the same length.
         columns = {
             name: one_array(column)
-            for name, column in zip(table.column_names, table.slice(first, num_rows).columns, strict=True)
+            for name, column in zip(
+                table.column_names, table.slice(first, num_rows).columns, strict=True
+            )
         }
         if others is not None:
             other = next(others)
@@ -173,7 +207,9 @@ def _completed(
 
 
 def _group_rows(metadata: Any) -> int:
-    return max((metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)), default=1)
+    return max(
+        (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)), default=1
+    )
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
@@ -201,10 +237,14 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     if mark:
         chunks = [chunk for chunk in chunks if chunk.path_in_schema not in MARK_COLUMNS.names]
     paths = _leaf_paths(schema)
-    # Writers name the levels of lists differently, so columns are matched by position; marks are stored like the first.
+    # Writers name the levels of lists differently, so columns are matched by position; marks are
+    # stored like the first.
     stored = dict(zip(paths, chunks + chunks[:1] * (len(paths) - len(chunks)), strict=True))
     return {
-        "compression": {path: chunk.compression.replace("UNCOMPRESSED", "NONE") for path, chunk in stored.items()},
+        "compression": {
+            path: chunk.compression.replace("UNCOMPRESSED", "NONE")
+            for path, chunk in stored.items()
+        },
         "use_dictionary": [path for path, chunk in stored.items() if _has_useful_dictionary(chunk)],
         "write_statistics": [path for path, chunk in stored.items() if chunk.is_stats_set],
         "write_page_index": any(chunk.has_column_index for chunk in chunks),

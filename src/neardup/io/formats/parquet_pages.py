@@ -1,6 +1,7 @@
 """Pages of Parquet files: what their headers say, and how often values of a dictionary are used.
 
-pyarrow (26.0) exposes neither, so they are parsed here. Files may be hostile: whatever cannot be understood is unknown.
+pyarrow (26.0) exposes neither, so they are parsed here. Files may be hostile: whatever cannot be
+understood is unknown.
 """
 
 from __future__ import annotations
@@ -12,10 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# Most page headers are shorter; one with statistics may hold two values. Longer ones than the second are not read.
+# Most page headers are shorter; one with statistics may hold two values. Longer ones than the
+# second are not read.
 _HEADER_BYTES, _MAX_HEADER_BYTES = 256, 1 << 20
 # From parquet.thrift: fields of PageHeader, of the headers in it, page types and encodings.
-_PAGE_TYPE, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 1, 2, 3, 5, 7, 8
+_PAGE_TYPE, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = (
+    1,
+    2,
+    3,
+    5,
+    7,
+    8,
+)
 _NUM_VALUES, _ENCODING, _LEVELS_ENCODING = 1, 2, 3
 _ENCODING_V2, _LEVEL_BYTES_V2, _REPETITION_BYTES_V2, _IS_COMPRESSED_V2 = 4, 5, 6, 7
 _IS_DICTIONARY_PAGE: Final = 2
@@ -23,8 +32,8 @@ _DICTIONARY_ENCODINGS: Final = (2, 8)
 _RLE: Final = 3
 # Types of the compact protocol.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
-# Beyond these, references are left to pyarrow: a Python loop over the runs would take too long, and unpacking a byte of
-# references takes 64 bytes.
+# Beyond these, references are left to pyarrow: a Python loop over the runs would take too long, and
+# unpacking a byte of references takes 64 bytes.
 _MAX_RUNS: Final = 1 << 12
 _MAX_ENTRIES: Final = 1 << 20
 _MAX_PAGE_BYTES: Final = 1 << 18
@@ -63,7 +72,8 @@ class Dictionary(NamedTuple):
     def most_decoded(self) -> int:
         """The largest number of bytes that the values that refer to the dictionary can take.
 
-        The entries together take no more than the dictionary, so if each is used once, so do the decoded values.
+        The entries together take no more than the dictionary, so if each is used once, so do the
+        decoded values.
         """
         return self.most_used * self.num_bytes
 
@@ -104,13 +114,18 @@ def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dicti
                     num_plain += num_values
     except _UNKNOWN:
         return None
-    if num_encoded + num_plain < chunk.num_values:  # pyarrow may read pages that were not found here
+    if (
+        num_encoded + num_plain < chunk.num_values
+    ):  # pyarrow may read pages that were not found here
         return None
     return Dictionary(
         num_encoded,
         num_bytes,
         comes_first,
-        min(num_encoded, _most_used(source, chunk.compression, pages, num_entries, max_definition_level)),
+        min(
+            num_encoded,
+            _most_used(source, chunk.compression, pages, num_entries, max_definition_level),
+        ),
     )
 
 
@@ -128,7 +143,9 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, dict[int, Any]]]:
         offset += size + header[_COMPRESSED_SIZE]
 
 
-def _most_used(source: Any, codec: str, pages: list[_Page], num_entries: int, max_definition_level: int) -> int:
+def _most_used(
+    source: Any, codec: str, pages: list[_Page], num_entries: int, max_definition_level: int
+) -> int:
     """Return how many values at most refer to the same entry of the dictionary: all, if the pages are not understood.
 
     Only the pages of references are read, a few bits per value; the dictionary itself is not.
@@ -174,7 +191,8 @@ def _decompressed(data: bytes, codec: str, size: int) -> bytes:
 def _count_uses(data: bytes, uses: npt.NDArray[np.int64]) -> None:
     """Add how often each entry is used; raise ValueError or IndexError if the references are not valid.
 
-    Runs are repeated values, or packed ones in groups of eight; the last group may be padded, which counts too many.
+    Runs are repeated values, or packed ones in groups of eight; the last group may be padded, which
+    counts too many.
     """
     width, at, num_runs = data[0], 1, 0
     if width > _MAX_BITS:
@@ -188,7 +206,11 @@ def _count_uses(data: bytes, uses: npt.NDArray[np.int64]) -> None:
         if head & 1:
             packed = np.frombuffer(data, np.uint8, count * width, at)
             at += count * width
-            bits = np.unpackbits(packed, bitorder="little").reshape(-1, width) if width else np.zeros((count * 8, 0))
+            bits = (
+                np.unpackbits(packed, bitorder="little").reshape(-1, width)
+                if width
+                else np.zeros((count * 8, 0))
+            )
             found = np.bincount(bits @ (1 << np.arange(width, dtype=np.int64)), minlength=uses.size)
             if found.size > uses.size:
                 raise ValueError("a reference to an entry that does not exist")
@@ -256,7 +278,10 @@ class _Compact:
         if kind in (_LIST, _SET):
             byte = self._byte()
             count = byte >> 4 if byte >> 4 != 0xF else self._size()
-            return [self._byte() if byte & 0xF in (_TRUE, _FALSE) else self._value(byte & 0xF) for _ in range(count)]
+            return [
+                self._byte() if byte & 0xF in (_TRUE, _FALSE) else self._value(byte & 0xF)
+                for _ in range(count)
+            ]
         if kind in (_BYTE, _DOUBLE, _BINARY):
             size = {_BYTE: 1, _DOUBLE: 8}.get(kind) or self._size()
             self._at += size

@@ -1,8 +1,9 @@
 """How many bytes the rows of a Parquet file take once they are decoded, from metadata, pages and dictionaries.
 
-A dictionary stores repeated values once, so decoded rows may take far more than the file says. The pages say how many
-values are dictionary-encoded, and how often the same one is used. If these values could take much memory, pyarrow reads
-them once as references to the dictionary, and what they refer to is added up.
+A dictionary stores repeated values once, so decoded rows may take far more than the file says. The
+pages say how many values are dictionary-encoded, and how often the same one is used. If these
+values could take much memory, pyarrow reads them once as references to the dictionary, and what
+they refer to is added up.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from neardup.io.formats.parquet_pages import find_dictionary
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, InputFile
 from neardup.io.streams import is_remote
 
-# Without a buffer, a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1 GB.
+# Without a buffer, a whole column chunk is read ahead: 274 instead of 46 MB for a row group of 1
+# GB.
 BUFFER_BYTES: Final = 1 << 20
 _PROBE_ROWS: Final = 16
 # A batch may take four times BATCH_BYTES if all rows have the longest value of a dictionary.
@@ -30,20 +32,25 @@ _MAX_KNOWN: Final = 1 << 16
 _known: dict[tuple[str, int, str, int, int], int] = {}
 
 
-def row_bytes(file: InputFile, parquet: Any, groups: Sequence[int], names: Sequence[str] | None) -> float:
+def row_bytes(
+    file: InputFile, parquet: Any, groups: Sequence[int], names: Sequence[str] | None
+) -> float:
     """Estimate the bytes of a decoded row, at least 1, by the row group with the longest rows and by dictionaries."""
     metadata = parquet.metadata
     leaves = [parquet.schema.column(index) for index in range(metadata.num_columns)]
     indices = [
         index
         for index, leaf in enumerate(leaves)
-        if names is None or any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
+        if names is None
+        or any(leaf.path == name or leaf.path.startswith(f"{name}.") for name in names)
     ]
     lists = [leaves[index].path for index in indices if leaves[index].max_repetition_level]
     largest = 1.0
     # The first rows of lists are probed, because the values of a list may be repeated as well.
     if lists and groups:
-        first_rows = parquet.iter_batches(_PROBE_ROWS, row_groups=[groups[0]], columns=lists, use_threads=False)
+        first_rows = parquet.iter_batches(
+            _PROBE_ROWS, row_groups=[groups[0]], columns=lists, use_threads=False
+        )
         probe = next(first_rows, None)
         if probe is not None and probe.num_rows:
             largest = probe.nbytes / probe.num_rows
@@ -70,7 +77,11 @@ def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, inde
     longest = _known.get(key)
     if longest is None:
         chunk, leaf = parquet.metadata.row_group(number).column(index), parquet.schema.column(index)
-        found = None if is_remote(file.path) else find_dictionary(source, chunk, leaf.max_definition_level)
+        found = (
+            None
+            if is_remote(file.path)
+            else find_dictionary(source, chunk, leaf.max_definition_level)
+        )
         longest = 0
         if found is None or found.most_decoded > _LONGEST_SHARE * BATCH_BYTES:
             num_rows = found.num_encoded if found is not None and found.comes_first else None
@@ -81,7 +92,9 @@ def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, inde
     return longest
 
 
-def _longest_repeated(file: InputFile, metadata: Any, number: int, path: str, num_rows: int | None) -> int:
+def _longest_repeated(
+    file: InputFile, metadata: Any, number: int, path: str, num_rows: int | None
+) -> int:
     """Return the bytes of the longest dictionary value of a column of a row group, 0 if little is repeated.
 
     num_rows: the number of leading rows that refer to the dictionary; None if unknown.
@@ -92,9 +105,15 @@ def _longest_repeated(file: InputFile, metadata: Any, number: int, path: str, nu
     longest = distinct = used = 0
     with opened(file, "Parquet") as source:
         parquet = pq.ParquetFile(
-            source, metadata=metadata, read_dictionary=[path], pre_buffer=False, buffer_size=BUFFER_BYTES
+            source,
+            metadata=metadata,
+            read_dictionary=[path],
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES,
         )
-        batches = parquet.iter_batches(batch_rows, row_groups=[number], columns=[path], use_threads=False)
+        batches = parquet.iter_batches(
+            batch_rows, row_groups=[number], columns=[path], use_threads=False
+        )
         for column in (batch.column(0) for batch in islice(batches, num_batches)):
             if not pa.types.is_dictionary(column.type):
                 return 0

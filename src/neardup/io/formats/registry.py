@@ -56,7 +56,8 @@ def load(name: str) -> Format:
 def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | None] | None:
     """Return format and compression by the settings, else by the extension of a path; None for an unknown one.
 
-    is_named: the user named the file itself, so any unknown extension except that of an archive is plain text.
+    is_named: the user named the file itself, so any unknown extension except that of an archive is
+    plain text.
     """
     ending, compression = endings(path)
     other = "text" if is_named and ending not in _ARCHIVES else None
@@ -64,11 +65,15 @@ def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | 
     if name is None:
         return None
     if compression is not None and name in _NEVER_COMPRESSED:
-        raise DataError(f"{path} is a compressed {ending} file, which cannot be read", hint="decompress it first")
+        raise DataError(
+            f"{path} is a compressed {ending} file, which cannot be read",
+            hint="decompress it first",
+        )
     if name == "warc":  # its records are compressed one by one, and extracted unchanged
         if compression not in (None, "gzip"):
             raise DataError(
-                f"{path} is compressed in a way that WARC readers do not support", hint="decompress it first"
+                f"{path} is compressed in a way that WARC readers do not support",
+                hint="decompress it first",
             )
         return name, None
     return "lines" if name == "text" and config.lines else name, compression

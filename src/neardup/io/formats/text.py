@@ -17,7 +17,12 @@ from neardup.io.streams import check_unchanged, copy_file, open_input, read_smal
 split, column_names, table = one_span, no_columns, no_columns
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+def read(
+    file: InputFile,
+    span: tuple[int, int],  # noqa: ARG001
+    columns: Columns,  # noqa: ARG001
+    config: Config,
+) -> Iterator[Records]:
     """Read the file as one row."""
     yield from read_all([file], config)
 
@@ -58,9 +63,15 @@ def _content(file: InputFile, config: Config) -> bytes | str:
 
 
 def _records(
-    num_rows: int, rows: list[int], texts: list[bytes], rejected: list[tuple[int, str]], config: Config
+    num_rows: int,
+    rows: list[int],
+    texts: list[bytes],
+    rejected: list[tuple[int, str]],
+    config: Config,
 ) -> Records:
-    values = gather.Values(rows=rows, texts=pa.array(texts, pa.large_binary()).cast(pa.large_string()))
+    values = gather.Values(
+        rows=rows, texts=pa.array(texts, pa.large_binary()).cast(pa.large_string())
+    )
     return gather.records_of(num_rows, values, rejected, found=frozenset(), config=config)
 
 

@@ -1,7 +1,7 @@
 """WARC and WET files: a document is a response or conversion record with text or HTML, named by its URL.
 
-Every record is a row; requests, images and other records are rows but not documents. HTML records are compared by their
-content, according to `html_content`, even if `html` is not set.
+Every record is a row; requests, images and other records are rows but not documents. HTML records
+are compared by their content, according to `html_content`, even if `html` is not set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ _HTML: Final = ("text/html", "application/xhtml+xml")
 _COPIED_AT_ONCE: Final = 1 << 20
 
 
-def read(file: InputFile, span: tuple[int, int], columns: Columns, config: Config) -> Iterator[Records]:  # noqa: ARG001
+def read(
+    file: InputFile,
+    span: tuple[int, int],  # noqa: ARG001
+    columns: Columns,  # noqa: ARG001
+    config: Config,
+) -> Iterator[Records]:
     """Read the records, batch by batch."""
     batch = _Batch(config)
     with open_input(file) as stream:
@@ -83,7 +88,8 @@ def _records(file: InputFile, stream: BinaryIO) -> Iterator[Any]:
         yield from ArchiveIterator(stream, record_types=WarcRecordType.any_type, parse_http=False)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(
-            f"{file.path} is not a readable WARC file: {error}", hint="fetch or write it again, or leave it out"
+            f"{file.path} is not a readable WARC file: {error}",
+            hint="fetch or write it again, or leave it out",
         ) from error
 
 
@@ -135,7 +141,9 @@ class _Batch:
             texts=pa.array([self._texts[number] for number in kept], pa.large_string()),
             ids=[self._ids[number] for number in kept],
         )
-        rejected = sorted([*self._rejected, *((self._rows[number], reason) for number, reason in bad.items())])
+        rejected = sorted(
+            [*self._rejected, *((self._rows[number], reason) for number, reason in bad.items())]
+        )
         plain = Config.of(self._config, html=False)  # HTML was already converted to text
         return gather.records_of(self._num_rows, values, rejected, found=frozenset(), config=plain)
 
@@ -153,7 +161,10 @@ def _text_of(record: Any, config: Config) -> tuple[str, bool] | None:
             raise gather.RowError("the response has no HTTP header")
         kind, charset = (record.http_content_type or "").lower(), record.http_charset
     else:
-        kind, charset = (record.headers.get("Content-Type") or "text/plain").partition(";")[0].strip().lower(), None
+        kind, charset = (
+            (record.headers.get("Content-Type") or "text/plain").partition(";")[0].strip().lower(),
+            None,
+        )
     if not (kind.startswith("text/") or kind in _HTML):
         return None
     content = record.reader.read()

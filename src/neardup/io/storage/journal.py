@@ -36,7 +36,10 @@ class _Manifest(msgspec.Struct):
 
 def journal_line(entry: dict[str, Any]) -> str:
     """Return the journal line of a finished file: its name, checksum and facts."""
-    return json.dumps(entry | {"check": _check(entry["name"], entry["checksum"], entry["facts"])}) + "\n"
+    return (
+        json.dumps(entry | {"check": _check(entry["name"], entry["checksum"], entry["facts"])})
+        + "\n"
+    )
 
 
 def read_journal(path: Path) -> dict[str, dict[str, Any]]:
@@ -44,15 +47,23 @@ def read_journal(path: Path) -> dict[str, dict[str, Any]]:
     finished: dict[str, dict[str, Any]] = {}
     lines = path.read_bytes().split(b"\n") if path.exists() else []
     for line in lines:
-        with contextlib.suppress(ValueError, RecursionError):  # the last line of a killed run may be torn
+        with contextlib.suppress(
+            ValueError, RecursionError
+        ):  # the last line of a killed run may be torn
             entry = msgspec.json.decode(line, type=_Entry)
             if entry.check == _check(entry.name, entry.checksum, entry.facts):
-                finished[entry.name] = {"name": entry.name, "checksum": entry.checksum, "facts": entry.facts}
+                finished[entry.name] = {
+                    "name": entry.name,
+                    "checksum": entry.checksum,
+                    "facts": entry.facts,
+                }
     return finished
 
 
 def _check(name: str, checksum: str, facts: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([name, checksum, facts], sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([name, checksum, facts], sort_keys=True).encode()).hexdigest()[
+        :16
+    ]
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:

@@ -15,16 +15,23 @@ import pyarrow as pa
 SortKey = tuple[str, str]
 # DuckDB overshoots its memory limit by up to half.
 _SHARE: Final = 0.5
-# Sorted rows are consumed while DuckDB still holds its memory: naming pairs and encoding them as Parquet took 80 MB.
+# Sorted rows are consumed while DuckDB still holds its memory: naming pairs and encoding them as
+# Parquet took 80 MB.
 _CONSUMER_BYTES: Final = 80 << 20
-# DuckDB fails with less; with 32 MiB, sorting 32 million rows of numbers by one thread failed now and then.
+# DuckDB fails with less; with 32 MiB, sorting 32 million rows of numbers by one thread failed now
+# and then.
 _MIN_BYTES: Final = 64 << 20
 _SQL_DIRECTIONS: Final = {"ascending": "ASC", "descending": "DESC"}
 _SORTED_ROWS: Final = 1 << 17
 
 
 def sort_on_disk(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey], folder: Path, room: int, threads: int
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    by: Sequence[SortKey],
+    folder: Path,
+    room: int,
+    threads: int,
 ) -> Iterator[pa.RecordBatch]:
     """Sort rows with about `room` bytes of memory, including what the consumer of the rows takes."""
     import duckdb
@@ -42,9 +49,13 @@ def sort_on_disk(
     order = ", ".join(f'"{name}" {_SQL_DIRECTIONS[direction]}' for name, direction in by)
     try:
         with duckdb.connect(config=settings) as connection:
-            connection.execute("SET enable_progress_bar = false")  # it prints to stdout after two seconds
+            connection.execute(
+                "SET enable_progress_bar = false"
+            )  # it prints to stdout after two seconds
             connection.register("source", source)
-            for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(_SORTED_ROWS):  # noqa: S608
+            for batch in connection.sql(f"SELECT * FROM source ORDER BY {order}").to_arrow_reader(  # noqa: S608
+                _SORTED_ROWS
+            ):
                 # DuckDB drops the non-null flags of the schema.
                 yield pa.record_batch(batch.columns, schema=schema)
     except (duckdb.Error, pa.ArrowException) as error:
@@ -57,7 +68,12 @@ def sort_in_memory(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
 ) -> Iterator[pa.RecordBatch]:
     """Sort rows that fit in memory."""
-    yield from pa.Table.from_batches(batches, schema=schema).sort_by(list(by)).combine_chunks().to_batches()
+    yield from (
+        pa.Table.from_batches(batches, schema=schema)
+        .sort_by(list(by))
+        .combine_chunks()
+        .to_batches()
+    )
 
 
 def drained(batches: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -66,7 +82,9 @@ def drained(batches: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batches.popleft()
 
 
-def _watched(batches: Iterable[pa.RecordBatch], failed: list[BaseException]) -> Iterator[pa.RecordBatch]:
+def _watched(
+    batches: Iterable[pa.RecordBatch], failed: list[BaseException]
+) -> Iterator[pa.RecordBatch]:
     """Record the exception of the source, because DuckDB, whose threads read it, raises only its own errors."""
     try:
         yield from batches

@@ -73,7 +73,8 @@ def _json_values(column: pa.ChunkedArray) -> list[Any]:
     if not pa.types.is_floating(column.type):
         return values
     return [
-        msgspec.Raw(repr(value).encode()) if value is not None and math.isfinite(value) else None for value in values
+        msgspec.Raw(repr(value).encode()) if value is not None and math.isfinite(value) else None
+        for value in values
     ]
 
 
@@ -115,7 +116,9 @@ def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
     sizes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        sizes += pc.binary_length(column).cast(pa.int64()).fill_null(0).to_numpy() + 4 if is_text else 8
+        sizes += (
+            pc.binary_length(column).cast(pa.int64()).fill_null(0).to_numpy() + 4 if is_text else 8
+        )
     return sizes
 
 
@@ -186,7 +189,9 @@ class TableWriter:
             self.close()
             return
         self._num_waiting = 0
-        with contextlib.suppress(OSError, pa.ArrowException):  # the first error is already being raised
+        with contextlib.suppress(
+            OSError, pa.ArrowException
+        ):  # the first error is already being raised
             self.close()
         if not is_remote(self._path):
             Path(self._path).unlink(missing_ok=True)
@@ -196,8 +201,8 @@ class TableWriter:
 def reserved_table(target: Path, *, overwrite: bool) -> Iterator[Callable[[pa.Table], None]]:
     """Reserve a file for a table that is yet to be computed; yield the function that writes it, atomically.
 
-    A marker shows that an earlier process was killed after the file was complete: if the table has the same bytes, the
-    run is done.
+    A marker shows that an earlier process was killed after the file was complete: if the table has
+    the same bytes, the run is done.
     """
     manifest = {"version": VERSION, "command": "write a table", "settings": {}, "inputs": []}
     with reserve(target) as folder:
@@ -210,8 +215,12 @@ def reserved_table(target: Path, *, overwrite: bool) -> Iterator[Callable[[pa.Ta
             if left is not None and digest(_written(same, table)) == left:
                 remove_folder(folder)
                 return
-            workspace = open_workspace(folder, target, manifest, overwrite=overwrite, is_fresh=False)
-            publish_files(workspace, [(_written(workspace.draft(f"table{target.suffix}"), table), target)])
+            workspace = open_workspace(
+                folder, target, manifest, overwrite=overwrite, is_fresh=False
+            )
+            publish_files(
+                workspace, [(_written(workspace.draft(f"table{target.suffix}"), table), target)]
+            )
 
         yield write
 
@@ -222,14 +231,18 @@ def _written(path: Path, table: pa.Table) -> Path:
     return path
 
 
-def write_rows(path: str | os.PathLike[str], batches: Iterable[pa.RecordBatch], columns: pa.Schema) -> None:
+def write_rows(
+    path: str | os.PathLike[str], batches: Iterable[pa.RecordBatch], columns: pa.Schema
+) -> None:
     """Write batches of rows as one table."""
     with TableWriter(path, columns) as writer:
         for batch in batches:
             writer.write(batch)
 
 
-def write_rejected(path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]) -> None:
+def write_rejected(
+    path: str | os.PathLike[str], batches: Iterable[pa.Table | pa.RecordBatch]
+) -> None:
     """Write the rejected rows as JSON Lines, in order; the file is empty if there are none."""
     with open_output(os.fspath(path), None) as output:
         sink = _JsonLines(output, schema.REJECTED)

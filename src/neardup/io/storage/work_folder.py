@@ -1,7 +1,7 @@
 """The hidden work folder next to an output: locked by one run at a time, and used only if neardup created it.
 
-One file in it is both lock and marker: it is created first and removed last. The folder is not accessible to other
-users, so checks made when it was reserved remain valid.
+One file in it is both lock and marker: it is created first and removed last. The folder is not
+accessible to other users, so checks made when it was reserved remain valid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ REPLACED: Final = "replaced"
 _MAGIC: Final = b'{"neardup": '
 _MAX_MARKER_BYTES: Final = 1 << 16
 _ATTEMPTS: Final = 10
-_OPEN_LOCK: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_OPEN_LOCK: Final = (
+    os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+)
 
 
 def folder_of(out: Path) -> Path:
@@ -41,12 +43,13 @@ def folder_of(out: Path) -> Path:
 def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
     """Lock the work folder of an output for one run; a second run on the same output raises.
 
-    A run that fails before it has finished anything, or whose checkpoints are stale, removes the folder, and the
-    parents that it made.
+    A run that fails before it has finished anything, or whose checkpoints are stale, removes the
+    folder, and the parents that it made.
 
     Args:
         out: the output.
-        draft: an entry of the folder that is made from the start; what a killed process left of it is deleted.
+        draft: an entry of the folder that is made from the start; what a killed process left of it
+            is deleted.
     """
     folder = folder_of(out)
     missing = [above for above in folder.parents if not os.path.lexists(above)]
@@ -56,7 +59,9 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
         _check_below(folder)
         write_marker(folder, process=os.getpid())
         aside = folder / REPLACED
-        if aside.is_dir() and not os.path.lexists(out):  # killed between the two renames of `publish`
+        if aside.is_dir() and not os.path.lexists(
+            out
+        ):  # killed between the two renames of `publish`
             aside.replace(out)
         try:
             yield folder
@@ -81,10 +86,14 @@ def read_marker(folder: Path) -> dict[str, Any]:
 def write_marker(folder: Path, **facts: Any) -> None:
     """Update the marker of a reserved folder; None deletes a fact."""
     values = {"neardup": "work folder"} | read_marker(folder) | facts
-    line = json.dumps({name: value for name, value in values.items() if value is not None}).encode() + b"\n"
+    line = (
+        json.dumps({name: value for name, value in values.items() if value is not None}).encode()
+        + b"\n"
+    )
     marker = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
     try:
-        # A single write, and only the first line counts: after a kill the marker is either the old or the new one.
+        # A single write, and only the first line counts: after a kill the marker is either the old
+        # or the new one.
         os.write(marker, line)
         os.ftruncate(marker, len(line))
     finally:
@@ -153,7 +162,8 @@ def _open_lock(out: Path) -> int:
             _check_ours(folder, is_new=is_new)
             lock = os.open(folder / LOCK, _OPEN_LOCK, 0o600)
         except (FileNotFoundError, FileExistsError) as error:
-            # Between two of these lines another run may end and delete the folder, or start and create it.
+            # Between two of these lines another run may end and delete the folder, or start and
+            # create it.
             if attempt == _ATTEMPTS - 1:
                 raise unwritable(out, error) from error
         except OSError as error:
@@ -185,7 +195,9 @@ def _check_ours(folder: Path, *, is_new: bool) -> None:
     """Raise unless neardup created a folder as a work folder; nothing in it is opened before that is certain."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise _foreign(folder, "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a folder")
+        raise _foreign(
+            folder, "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a folder"
+        )
     _check_owner(folder, status)
     # On a disk without permissions, even a new folder shows them for other users.
     if not is_new and os.name == "posix" and status.st_mode & 0o077:
@@ -241,5 +253,6 @@ def _hold(lock: int, folder: Path) -> None:
         ) from error
     except OSError as error:  # a network disk that does not support locks, or has run out of them
         raise DataError(
-            f"the work folder {folder} cannot be locked: {error.strerror or error}", hint="choose -o on another disk"
+            f"the work folder {folder} cannot be locked: {error.strerror or error}",
+            hint="choose -o on another disk",
         ) from error

@@ -70,7 +70,10 @@ class Workspace:
     def draft(self, name: str) -> Path:
         """Return where a file may be written until it is finished."""
         if not _stays_below(name):
-            raise DataError(f"the name {name!r} points outside the work folder {self.folder}", hint="rename the input")
+            raise DataError(
+                f"the name {name!r} points outside the work folder {self.folder}",
+                hint="rename the input",
+            )
         path = self.folder / "drafts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -127,8 +130,9 @@ def _is_torn(path: Path) -> bool:
 def checksum(path: Path) -> str:
     """Return CRC-32 and size of a file, to detect damage; empty if there is none: a removed text leaves no file.
 
-    That of a folder covers the names and sizes of its files: a large table is not read again by one process. SHA-256
-    takes three times as long where the processor supports it, 3 % of a run, and longer elsewhere.
+    That of a folder covers the names and sizes of its files: a large table is not read again by one
+    process. SHA-256 takes three times as long where the processor supports it, 3 % of a run, and
+    longer elsewhere.
     """
     if path.is_dir() and not path.is_symlink():
         listed = sorted((file.name, file.stat().st_size) for file in path.iterdir())
@@ -171,20 +175,24 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
             reader = pa.ipc.open_file(source)
             yield from map(reader.get_batch, range(reader.num_record_batches))
         return
-    # Reading a column allocates, and zeroes, memory for the whole batch. A mapped column does not; it is copied so that
-    # the pages of the file can be released.
+    # Reading a column allocates, and zeroes, memory for the whole batch. A mapped column does not;
+    # it is copied so that the pages of the file can be released.
     with path.open("rb") as stream:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
     for number in range(reader.num_record_batches):
         chosen = reader.get_batch(number).select(columns)
         copied = pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
-        if hasattr(mapped, "madvise"):  # otherwise the pages read so far count as memory until the end of the file
+        if hasattr(
+            mapped, "madvise"
+        ):  # otherwise the pages read so far count as memory until the end of the file
             mapped.madvise(mmap.MADV_DONTNEED)
         yield copied
 
 
-def open_workspace(folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool) -> Workspace:
+def open_workspace(
+    folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool
+) -> Workspace:
     """Open a reserved work folder to resume or start a run; is_fresh: start over, ignoring its contents."""
     check_output(out, overwrite=overwrite)
     _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
@@ -237,7 +245,9 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     if changed:
         return "; ".join(changed[:3])
     if before.get("signature_format") != now.get("signature_format"):
-        return f"signatures were {before.get('signature_format')}, now {now.get('signature_format')}"
+        return (
+            f"signatures were {before.get('signature_format')}, now {now.get('signature_format')}"
+        )
     if before.get("digest_format") != now.get("digest_format"):
         return f"digests were {before.get('digest_format', 'sums')}, now {now.get('digest_format')}"
     old_files = {file["path"]: file for file in before["inputs"]}
@@ -255,11 +265,16 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
 def check_output(out: Path, *, overwrite: bool) -> None:
     """Raise if the output exists; with `overwrite`, only if neardup did not write it."""
     if out.is_symlink():
-        raise DataError(f"the output {out} is a symbolic link", hint="name what it points to, or choose another -o")
+        raise DataError(
+            f"the output {out} is a symbolic link",
+            hint="name what it points to, or choose another -o",
+        )
     if not out.exists():
         return
     if not overwrite:
-        raise DataError(f"the output {out} already exists", hint="choose another -o, or pass --overwrite")
+        raise DataError(
+            f"the output {out} already exists", hint="choose another -o, or pass --overwrite"
+        )
     if out.is_dir():
         _check_replaceable(out)
     elif not out.is_file():
@@ -323,7 +338,11 @@ def written_files(folder: Path) -> tuple[str, ...]:
     """Return the files that a report lists: all below the folder, and the report itself, which is written later."""
     # Strings, because building pathlib paths for many files takes longer than listing them.
     begin = len(os.path.join(folder, ""))  # noqa: PTH118
-    found = {entry.path[begin:].replace(os.sep, "/") for entry in list_files(folder)} if folder.exists() else ()
+    found = (
+        {entry.path[begin:].replace(os.sep, "/") for entry in list_files(folder)}
+        if folder.exists()
+        else ()
+    )
     return tuple(sorted({*found, REPORT}))
 
 
@@ -349,7 +368,10 @@ def publish_files(workspace: Workspace, drafts: Sequence[tuple[Path, Path]]) -> 
 
 def _declare(workspace: Workspace, digests: dict[str, str]) -> None:
     """Record in the marker the files by which a later process recognises that the output is complete."""
-    write_marker(workspace.folder, published={"manifest": digest(workspace.folder / MANIFEST), "files": digests})
+    write_marker(
+        workspace.folder,
+        published={"manifest": digest(workspace.folder / MANIFEST), "files": digests},
+    )
 
 
 def is_published(out: Path, manifest: dict[str, Any]) -> bool:
