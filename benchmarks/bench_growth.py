@@ -26,10 +26,10 @@ from neardup.io.free_memory import free_bytes
 GIGABYTE = 10**9
 LIMITED = ("--memory", "2GB")
 # The peak, relative to --memory or to its default, half of the free memory.
-MOST_MEMORY = 1.1
-LEAST_SPEED = 0.9
-MOST_CORE_SECONDS = 1.1
-MOST_SECONDS = 3.8 / (10 / 3)
+MAX_MEMORY = 1.1
+MIN_SPEED = 0.9
+MAX_CORE_SECONDS = 1.1
+MAX_SECONDS = 3.8 / (10 / 3)
 
 
 def main():
@@ -59,7 +59,7 @@ def measure_pages(folder, options, rows, broken):
         shutil.rmtree(source)
     for measured in series.values():
         for row in growth.compare(measured):
-            if options.full and row["MB/s"] < LEAST_SPEED * measured[0]["MB/s"]:
+            if options.full and row["MB/s"] < MIN_SPEED * measured[0]["MB/s"]:
                 broken.append(
                     f"{_name(row)}: {row['MB/s']:.0f} MB/s after {measured[0]['MB/s']:.0f}"
                 )
@@ -71,7 +71,7 @@ def measure_short_documents(folder, options, rows, broken):
     rows += _measure_counts(
         "short documents", corpus.short_documents, counts, folder, options, LIMITED, broken
     )
-    _judge(rows[-1:], "core-seconds", MOST_CORE_SECONDS, options, broken)
+    _judge(rows[-1:], "core-seconds", MAX_CORE_SECONDS, options, broken)
 
 
 def measure_near_copies(folder, options, rows, broken):
@@ -82,7 +82,7 @@ def measure_near_copies(folder, options, rows, broken):
             corpus.hot_page(file, count, strays=strays)
 
         measured = _measure_counts(name, make, counts, folder, options, (), broken)
-        _judge(measured[1:], "seconds", MOST_SECONDS, options, broken)
+        _judge(measured[1:], "seconds", MAX_SECONDS, options, broken)
         rows += measured
 
 
@@ -107,7 +107,7 @@ def _measure(name, source, options, settings, broken):
     """Return the row of one size, and judge its peak against the memory it may take."""
     memory = 2 * GIGABYTE if settings == LIMITED else free_bytes() // 2
     row = growth.measure(name, source, options, settings) | {"memory MB": memory / 1e6}
-    if row["peak MB"] * 1e6 > MOST_MEMORY * memory:
+    if row["peak MB"] * 1e6 > MAX_MEMORY * memory:
         broken.append(
             f"{_name(row)}: peak of {row['peak MB']:,.0f} MB, memory {memory / 1e6:,.0f} MB"
         )

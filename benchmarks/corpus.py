@@ -19,9 +19,9 @@ SCHEMA = pa.schema({"id": pa.large_string(), "text": pa.large_string()})
 WORD = re.compile("[A-Za-z0-9]+")
 NUM_FILES = 8
 SHINGLE_WORDS = 5
-MOST_WORDS = 36
+MAX_WORDS = 36
 PAGE_BATCH = 250_000
-FEWEST_PAGE_WORDS, MOST_PAGE_WORDS = 250, 1_000
+FEWEST_PAGE_WORDS, MAX_PAGE_WORDS = 250, 1_000
 NO_WORD = 0
 # Of `_random_words`: 3 to 9 letters and a space.
 MEAN_WORD_BYTES = 7
@@ -210,17 +210,17 @@ def pages(folder, num_bytes, *, seed=1):
 
 
 def _page_texts(num_bytes, num_words, random):
-    mean_words = (FEWEST_PAGE_WORDS + MOST_PAGE_WORDS) / 2
+    mean_words = (FEWEST_PAGE_WORDS + MAX_PAGE_WORDS) / 2
     count = max(2, round(num_bytes / (mean_words * MEAN_WORD_BYTES)))
     previous = None
     for size in _batch_sizes(count, 1_000):
         # Half as many of twice the rank, as in natural text.
-        numbers = (num_words ** random.random((size, MOST_PAGE_WORDS), dtype=np.float32)).astype(
+        numbers = (num_words ** random.random((size, MAX_PAGE_WORDS), dtype=np.float32)).astype(
             np.int32
         )
         numbers[
-            np.arange(MOST_PAGE_WORDS)
-            >= random.integers(FEWEST_PAGE_WORDS, MOST_PAGE_WORDS + 1, (size, 1))
+            np.arange(MAX_PAGE_WORDS)
+            >= random.integers(FEWEST_PAGE_WORDS, MAX_PAGE_WORDS + 1, (size, 1))
         ] = NO_WORD
         if previous is not None:
             rows = np.flatnonzero(random.random(size) < REPEATED)
@@ -237,9 +237,9 @@ def _short_batches(count, num_words, random):
     # Ten batches at every size, so that a larger input has more copies but not more of one
     # document.
     for size in _batch_sizes(count, count // 10):
-        numbers = random.integers(1, num_words, (size, MOST_WORDS), dtype=np.int32)
-        lengths = random.integers(20, MOST_WORDS + 1, (size, 1))
-        numbers[np.arange(MOST_WORDS) >= lengths] = NO_WORD
+        numbers = random.integers(1, num_words, (size, MAX_WORDS), dtype=np.int32)
+        lengths = random.integers(20, MAX_WORDS + 1, (size, 1))
+        numbers[np.arange(MAX_WORDS) >= lengths] = NO_WORD
         if previous is not None:
             _plant_copies(numbers, previous, num_words, random)
         previous = numbers

@@ -20,10 +20,10 @@ IS_CI = os.environ.get("CI") == "true"
 MAX_CPU_SECONDS = 10.0
 UNEXPLAINED = "seconds without a reason"
 # CPU seconds by file, of `make test` and of `make test-all`: files that take longest start first,
-# so that all processes end together. Files that are not listed take less than LEAST_LISTED. `make
+# so that all processes end together. Files that are not listed take less than MIN_LISTED. `make
 # test SECONDS=--write-seconds` measures again.
 SECONDS_PATH = Path(__file__).with_name("seconds.json")
-LEAST_LISTED = 1.0
+MIN_LISTED = 1.0
 CPU_SECONDS = "CPU seconds"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -94,7 +94,7 @@ def _write_seconds(column: str, by_file: collections.Counter[str]) -> None:
     """Replace a column of the table of CPU seconds."""
     columns = json.loads(SECONDS_PATH.read_text("ascii"))
     columns[column] = {
-        file: round(taken, 1) for file, taken in by_file.most_common() if taken >= LEAST_LISTED
+        file: round(taken, 1) for file, taken in by_file.most_common() if taken >= MIN_LISTED
     }
     SECONDS_PATH.write_text(json.dumps(columns, indent=1) + "\n", "ascii")
 

@@ -22,7 +22,7 @@ import click
 from neardup.cli import main
 
 PACKAGE = Path(main.__file__).resolve().parents[1]
-LEAST_WORDS = 3
+MIN_WORDS = 3
 # SQL statements and generated code are not messages.
 NOT_A_MESSAGE = (
     "SELECT ",
@@ -143,7 +143,7 @@ def _texts(node: ast.AST, hints: set[int], mark: str) -> Iterator[str]:
         child_mark = "    hint: " if id(child) in hints else mark
         if isinstance(child, (ast.Constant, ast.JoinedStr)):
             words = _text(child)
-            if len(words.split()) >= LEAST_WORDS and not words.lstrip().upper().startswith(
+            if len(words.split()) >= MIN_WORDS and not words.lstrip().upper().startswith(
                 NOT_A_MESSAGE
             ):
                 yield child_mark + words

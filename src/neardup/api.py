@@ -415,8 +415,8 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """Yield the listener for the events of a run: bars, which disappear when it ends, or the given function."""
     if progress is True:
         from neardup.cli.render import (
-            progress as shown,
-        )  # the only place where the library imports the command line
+            progress as shown,  # the only place where the library imports the command line
+        )
 
         with shown() as bars:
             yield bars

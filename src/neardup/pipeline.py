@@ -38,7 +38,7 @@ from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.list_pairs import FoundPairs, count_pairs, list_pairs
 from neardup.stages.prefix import collect, count, num_places, prefix
-from neardup.stages.select import of_ahead, select, thin
+from neardup.stages.select import of_references, select, thin
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
 from neardup.stages.verify_blocks import verify_blocks
@@ -152,7 +152,9 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         selection=selection,
         members=members,
         row_pairs=row_pairs,
-        exact_duplicates=engine.total(_removable(copies, state), first_row=documents.num_ahead),
+        exact_duplicates=engine.total(
+            _removable(copies, state), first_row=documents.num_references
+        ),
         pairs_verified=engine.total(verified, "found"),
         comparisons=engine.total(verified, "compared"),
         find_priorities=partial(_find_priorities, state),
@@ -198,7 +200,7 @@ def warn_of_ignored(
 ) -> None:
     """Warn about documents of the input that `ignore` leaves without shingles."""
     count = (
-        engine.total(sketches, "only_ignored", first_row=documents.num_ahead)
+        engine.total(sketches, "only_ignored", first_row=documents.num_references)
         if config.ignore
         else 0
     )
@@ -235,13 +237,13 @@ def _collapse(state: _Sketched) -> Table:
 def _separate(copies: Table, state: _Sketched) -> Table:
     """The copies that their representative can replace in every comparison."""
     sketches, documents, _, config, engine = state
-    if documents.num_ahead <= 0 or not (config.pairs or config.cluster == "components"):
+    if documents.num_references <= 0 or not (config.pairs or config.cluster == "components"):
         return copies  # a copy of a reference document is removed because of it, whatever else it is similar to
 
     def make() -> Table:
         sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
         return engine.map_classes(
-            sized, None, partial(separate, num_ahead=documents.num_ahead), schema.CLASSES
+            sized, None, partial(separate, num_references=documents.num_references), schema.CLASSES
         )
 
     return engine.checkpoint("classes_apart", make, schema.CLASSES)
@@ -251,7 +253,9 @@ def _removable(copies: Table, state: _Sketched) -> Table:
     """The copies that are removed because they are copies: with `only_against`, only those of reference documents."""
     if not state.config.only_against:
         return copies
-    step = partial(of_ahead, column="representative", num_ahead=state.documents.num_ahead)
+    step = partial(
+        of_references, column="representative", num_references=state.documents.num_references
+    )
     return state.engine.map_tables([copies], step, schema.CLASSES)
 
 
@@ -301,7 +305,7 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     if (
         config.only_against
     ):  # a component is named by its smallest row, and reference rows come first
-        step = partial(of_ahead, column="component", num_ahead=documents.num_ahead)
+        step = partial(of_references, column="component", num_references=documents.num_references)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
 
@@ -357,7 +361,9 @@ def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
 def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
     copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
     step = partial(
-        select, num_ahead=state.documents.num_ahead, only_against=state.config.only_against
+        select,
+        num_references=state.documents.num_references,
+        only_against=state.config.only_against,
     )
     return state.engine.map_tables([verified, copies], step, schema.SELECTION)
 
@@ -379,7 +385,9 @@ def _thin(members: Table, state: _Sketched) -> Table:
 
 def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
     step = partial(
-        list_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against
+        list_pairs,
+        num_references=state.documents.num_references,
+        only_against=state.config.only_against,
     )
     return state.engine.map_classes(classes, verified, step, schema.ROW_PAIRS)
 
@@ -387,7 +395,9 @@ def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
 def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
     count = partial(
-        count_pairs, num_ahead=state.documents.num_ahead, only_against=state.config.only_against
+        count_pairs,
+        num_references=state.documents.num_references,
+        only_against=state.config.only_against,
     )
 
     def step(copies: pa.Table, found: FoundPairs | None) -> Iterator[pa.RecordBatch]:

@@ -68,9 +68,9 @@ def count_below(removed: pa.Table, threshold: float) -> int:
     return pc.sum(pc.less(removed.column("similarity"), threshold)).as_py() or 0
 
 
-def count_ahead(kept_rows: pa.ChunkedArray, num_ahead: int) -> int:
+def count_references(kept_rows: pa.ChunkedArray, num_references: int) -> int:
     """Return the number of documents removed in favour of a reference document."""
-    return pc.sum(pc.less(kept_rows, num_ahead)).as_py() or 0
+    return pc.sum(pc.less(kept_rows, num_references)).as_py() or 0
 
 
 def summarise_clusters(
@@ -405,8 +405,8 @@ class Report:
         '<!doctype html>'
         """
         from neardup.web.report_file import (
-            make_html,
-        )  # the only place where a report imports the page
+            make_html,  # the only place where a report imports the page
+        )
 
         return make_html(self, limit=limit, text=text)
 

@@ -18,7 +18,7 @@ _SIMILARITY = pa.field("similarity", pa.float64(), nullable=False)
 
 # The priority of a reference document (`against`): ahead of all input, and not compared with other
 # reference documents.
-AHEAD: Final = -(2**63)
+REFERENCE_PRIORITY: Final = -(2**63)
 # priority: keep order, the smallest first, ties by row; group: a hash; only documents of the same
 # group are compared.
 # text: large_binary if the measure compares something else, such as vectors.

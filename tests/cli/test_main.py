@@ -33,9 +33,9 @@ UNUSED_BY_A_JOB = [
     ),
     *("neardup.jobs.forecast", "neardup.jobs.neighbours", "neardup.measures.cosine", "neardup.web"),
 ]
-MOST_MODULES = 780
+MAX_MODULES = 780
 # Kernels that a job calls, and those of the modules that it imports.
-MOST_LOADED, MOST_KERNELS = 15, 29
+MAX_LOADED, MAX_KERNELS = 15, 29
 
 
 def failing(error):
@@ -80,7 +80,7 @@ atexit.register(tell)
     finished = run_afresh("dedup", pages, "-o", "second", "--quiet", before=check)
     *unused, num_modules = finished.stderr.split()
     assert (finished.returncode, unused) == (0, [])
-    assert int(num_modules) < MOST_MODULES
+    assert int(num_modules) < MAX_MODULES
 
 
 def test_a_command_loads_each_kernel_that_it_calls_once_and_few_others(run_afresh, pages):
@@ -99,8 +99,8 @@ atexit.register(tell)
     finished = run_afresh("dedup", pages, "-o", "second", "--quiet", before=check)
     loaded, compiled, num_kernels = json.loads(finished.stderr)
     assert {"shingle_words", "digest_sets", "walk_components"} <= set(loaded)
-    assert len(loaded) == len(set(loaded)) <= MOST_LOADED  # each for arguments of one type
-    assert (compiled, num_kernels <= MOST_KERNELS) == (0, True)
+    assert len(loaded) == len(set(loaded)) <= MAX_LOADED  # each for arguments of one type
+    assert (compiled, num_kernels <= MAX_KERNELS) == (0, True)
 
 
 def test_help_takes_a_fifth_of_a_second_at_most(run_afresh):

@@ -6,7 +6,7 @@ import random
 import time
 
 from neardup.cli.diff import differ
-from neardup.cli.shared_parts import LEAST_WORDS, is_mostly_different, listing, shared_parts
+from neardup.cli.shared_parts import MIN_WORDS, is_mostly_different, listing, shared_parts
 
 QUOTE = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"
 
@@ -79,7 +79,7 @@ def test_shared_passages_occur_in_both_texts_and_do_not_overlap():
         words_a, words_b = ([rng.choice("abcdef") for _ in range(80)] for _ in "ab")
         text_a, text_b, seen = " ".join(words_a), " ".join(words_b), set()
         for part in shared_parts(text_a, text_b):
-            assert part.num_words >= LEAST_WORDS
+            assert part.num_words >= MIN_WORDS
             assert (
                 words_a[part.at_a : part.at_a + part.num_words]
                 == words_b[part.at_b : part.at_b + part.num_words]

@@ -67,13 +67,13 @@ def places_of(files: Sequence[File]) -> list[Place]:
     return [Place(*place) for place in numbered if not place[2].is_blank]
 
 
-def truth_of(places: Sequence[Place], num_ahead: int, settings: dict[str, Any]) -> Truth:
+def truth_of(places: Sequence[Place], num_references: int, settings: dict[str, Any]) -> Truth:
     rows = [place.row for place in places]
     return Truth(
         [row.text for row in rows],
         scores=[row.score for row in rows],
         groups=[row.site for row in rows] if "group_column" in settings else None,
-        num_ahead=num_ahead,
+        num_references=num_references,
         **{name: settings[name] for name in JUDGED if name in settings},
     )
 
@@ -261,9 +261,9 @@ def _deduplicate(case: Case, at: int, inputs: Sequence[Any], out: Path, **settin
 
 def check_output(case: Case, old: Sequence[File], report: Report, out: Path) -> tuple[File, ...]:
     """Check every table and the kept rows of a run with pairs; return the files of kept rows."""
-    ahead, own = places_of(old), places_of(case.files)
-    places = [*ahead, *own]
-    truth = truth_of(places, len(ahead), case.settings)
+    references, own = places_of(old), places_of(case.files)
+    places = [*references, *own]
+    truth = truth_of(places, len(references), case.settings)
     row_of = {(place.file, place.number): row for row, place in enumerate(places)}
 
     def rows(table: pa.Table, *sides: tuple[str, str, str]) -> Iterator[tuple[Any, ...]]:

@@ -269,8 +269,8 @@ class MutatedIndexes:
 
         def act(tell: forked.Tell) -> None:
             _set_limits()
-            is_ahead = rng.random() < 0.3
-            page_requests.DiskReads.are_expected = lambda _: is_ahead  # type: ignore[method-assign]
+            is_reference = rng.random() < 0.3
+            page_requests.DiskReads.are_expected = lambda _: is_reference  # type: ignore[method-assign]
             for _ in range(rng.choice((1, 1, 1, 2, 3))):
                 tell(f"  {index_mutations.mutate(self._case / 'bad', rng)}")
             if rng.random() < FILE_BESIDE_RATIO:

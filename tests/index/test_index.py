@@ -458,7 +458,7 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
 
 
 def test_segments_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(merge_thread, "MOST_JOINED", 60)
+    monkeypatch.setattr(merge_thread, "MAX_JOINED", 60)
     monkeypatch.setattr(merge_thread, "TIER", 3)
     monkeypatch.setattr("neardup.index.folder_view.UNFLUSHED_DOCS", 4)
     documents, sizes = texts(600, seed=22), [1, 5, 23, 9, 40, 2]

@@ -124,7 +124,7 @@ def test_a_batch_is_split_into_segments_by_bytes(index, monkeypatch):
 
 
 def test_segments_of_many_bytes_are_not_merged_automatically(index, monkeypatch):
-    monkeypatch.setattr(merge_thread, "MOST_JOINED_BYTES", 1)
+    monkeypatch.setattr(merge_thread, "MAX_JOINED_BYTES", 1)
     for seed in range(6):
         index.insert_many(texts(10, seed))
     index._store.finish_merging()

@@ -185,7 +185,7 @@ def test_pages_are_found_when_their_bitmaps_are_requested_ahead(tmp_path):
     documents = pages(500, 0.85, seed=3)
     segment, settings, asked = segment_of(tmp_path, documents)
     least = int(settings.plan.min_agreement)
-    ahead = CandidateSearch(segment, asked, 0.8, least, is_ahead=True).find()
+    requested = CandidateSearch(segment, asked, 0.8, least, request_pages=True).find()
     plain = CandidateSearch(segment, asked, 0.8, least).find()
-    assert ahead[0].size > 100_000
-    assert all((one == two).all() for one, two in zip(ahead, plain, strict=True))
+    assert requested[0].size > 100_000
+    assert all((one == two).all() for one, two in zip(requested, plain, strict=True))

@@ -68,7 +68,7 @@ def test_the_oracle_agrees_and_old_stays_untouched(run, room, old, new, tmp_path
     chosen = dict(run)
     groups = [row["site"] for row in DOCUMENTS] if chosen.pop("group_column", None) else None
     scores = [row["score"] for row in DOCUMENTS]
-    truth = Truth(TEXTS, num_ahead=NUM_OLD, scores=scores, groups=groups, **chosen)
+    truth = Truth(TEXTS, num_references=NUM_OLD, scores=scores, groups=groups, **chosen)
     assert corpora.removed_rows(report, FIRSTS) == truth.removed
     assert corpora.pair_rows(report.pairs, FIRSTS) == truth.pairs
     assert (report.documents, report.num_kept) == (len(NEW), len(truth.kept))
@@ -315,16 +315,16 @@ def test_strict_applies_to_rows_of_against(tmp_path):
 
 def test_pairs_lists_new_old_and_new_new_pairs_only(old, new, tmp_path):
     report = corpora.find_pairs([new], tmp_path / "pairs.parquet", against=str(old), **EVERY_PAIR)
-    assert corpora.pair_rows(report.pairs, FIRSTS) == Truth(TEXTS, num_ahead=NUM_OLD).pairs
+    assert corpora.pair_rows(report.pairs, FIRSTS) == Truth(TEXTS, num_references=NUM_OLD).pairs
 
 
 def test_pairs_with_only_against_lists_only_pairs_with_old_documents(old, new, tmp_path):
     report = corpora.find_pairs(
         [new], tmp_path / "p.csv", against=str(old), only_against=True, **EVERY_PAIR
     )
-    expected = Truth(TEXTS, num_ahead=NUM_OLD, only_against=True).pairs
+    expected = Truth(TEXTS, num_references=NUM_OLD, only_against=True).pairs
     assert corpora.pair_rows(report.pairs, FIRSTS) == expected
-    assert len(expected) < len(Truth(TEXTS, num_ahead=NUM_OLD).pairs)
+    assert len(expected) < len(Truth(TEXTS, num_references=NUM_OLD).pairs)
 
 
 def test_the_summary_counts_the_two_causes_separately(programs, tmp_path):

@@ -76,7 +76,7 @@ def test_reference_documents_stay_kept(tmp_path):
     report = corpora.deduplicate(
         [new], tmp_path / "out", against=str(old), pairs=True, keep="longest", **EVERY_PAIR
     )
-    truth = Truth(TEXTS, keep="longest", num_ahead=30, threshold=0.7)
+    truth = Truth(TEXTS, keep="longest", num_references=30, threshold=0.7)
     again = report.at_threshold(0.7)
     assert corpora.removed_rows(again, {"old.jsonl": 0, "new.jsonl": 30}) == truth.removed
     assert again.clusters.num_rows == 60

@@ -88,7 +88,7 @@ def test_reference_documents_precede_all_others(give_room, tmp_path):
         assert report.plan.is_exact
         assert (
             corpora.removed_rows(report, {"old.jsonl": 0, "new.jsonl": 25})
-            == Truth(TEXTS, num_ahead=25).removed
+            == Truth(TEXTS, num_references=25).removed
         )
 
 

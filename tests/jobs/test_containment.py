@@ -211,7 +211,7 @@ def test_the_compiled_kernel_equals_plain_python(sets, threshold, first_own):
     ends = np.cumsum([0, *map(len, sets)])
     rows, groups = np.arange(len(sets)), np.arange(len(sets)) % 2
     joined = stage.ContainmentIndex(
-        rows, groups, Sets(hashes, ends), num_ahead=first_own, threshold=threshold
+        rows, groups, Sets(hashes, ends), num_references=first_own, threshold=threshold
     )
     answers = []
     for module in (kernel, plain(kernel)):

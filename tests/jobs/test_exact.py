@@ -107,7 +107,7 @@ def test_reference_documents_precede_all_others(room, cluster, give_room, tmp_pa
     report = corpora.deduplicate(
         [new], tmp_path / "out", against=str(old), pairs=True, cluster=cluster, **EXACT
     )
-    truth = Truth(TEXTS, num_ahead=num_old, cluster=cluster)
+    truth = Truth(TEXTS, num_references=num_old, cluster=cluster)
     firsts = {"old.jsonl": 0, "new.jsonl": num_old}
     assert corpora.pair_rows(report.pairs, firsts) == truth.pairs
     assert corpora.removed_rows(report, firsts) == truth.removed

@@ -19,7 +19,7 @@ from support import oracles
 from support.grids import turning_grid
 
 # These tests reject most rows on purpose.
-MOST_REJECTED = pytest.mark.filterwarnings(
+MAX_REJECTED = pytest.mark.filterwarnings(
     r"ignore:\d+ of \d+ rows were rejected; the first is :UserWarning"
 )
 
@@ -253,7 +253,7 @@ BAD_VECTORS = {
 }
 
 
-@MOST_REJECTED
+@MAX_REJECTED
 @pytest.mark.parametrize("measure", BAD_VECTORS)
 def test_only_the_bad_vector_is_rejected_with_its_reason(measure):
     good = [[1, 0], [1, 0], [0, 1]]
@@ -270,14 +270,14 @@ def test_only_the_bad_vector_is_rejected_with_its_reason(measure):
             neardup.find_pairs([*good, vector], measure=measure, strict=True)
 
 
-@MOST_REJECTED
+@MAX_REJECTED
 def test_a_bad_vector_comes_first_and_does_not_set_the_dimension():
     report = neardup.find_pairs([None, [], [1.0, 2.0], [1.0], [2.0, 4.0]], measure="cosine")
     assert report.config.dimension == 2
     assert report.rejected.column("row").to_pylist() == [0, 1, 3]
 
 
-@MOST_REJECTED
+@MAX_REJECTED
 def test_mixed_types_are_rejected_row_by_row():
     report = neardup.find_pairs([[1.0, 2.0], "a text", [1.0, "x"], 7, {"a": 1}], measure="cosine")
     reasons = report.rejected.column("reason").to_pylist()
@@ -307,7 +307,7 @@ def test_bad_weights_are_rejected_with_their_reason(bad, reason):
         neardup.find_pairs(items=[bad], measure="weighted", strict=True)
 
 
-@MOST_REJECTED
+@MAX_REJECTED
 def test_bad_items_are_rejected_with_their_reason():
     report = neardup.find_pairs(items=[["tea"], 7, [["nested"]], None, ["tea"]])
     assert report.rejected.column("reason").to_pylist() == [
@@ -449,7 +449,7 @@ def test_vectors_of_other_files_must_fit_the_first(tmp_path):
     assert report.columns == {"vector": "embedding"}
 
 
-@MOST_REJECTED
+@MAX_REJECTED
 def test_bad_rows_of_files_are_rejected_with_their_reason(tmp_path):
     lines = [
         '{"vector": [1, 0]}',
@@ -529,12 +529,12 @@ def test_blocks_and_against_give_the_same_result_as_one_run(
     assert blocks.removed.to_pylist() == whole.removed.to_pylist()
     if "pairs" in settings:
         assert blocks.pairs.to_pylist() == whole.pairs.to_pylist()
-    ahead = neardup.deduplicate(
+    references = neardup.deduplicate(
         tmp_path / "input.parquet", out=tmp_path / "ahead", against=[tmp_path / "whole"], **common
     )
     if not settings.get("cluster"):
-        assert ahead.num_kept == 0
-        assert min(ahead.removed.column("similarity").to_pylist()) >= THRESHOLDS[measure]
+        assert references.num_kept == 0
+        assert min(references.removed.column("similarity").to_pylist()) >= THRESHOLDS[measure]
 
 
 def test_a_small_customer_corpus_is_found_exactly(tmp_path):

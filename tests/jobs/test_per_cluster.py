@@ -24,7 +24,7 @@ NUM_OLD = 20
 
 def check(report, truth):
     """The removed documents and the clusters are those of the oracle."""
-    firsts = {"old.jsonl": 0, "new.jsonl": truth.num_ahead}
+    firsts = {"old.jsonl": 0, "new.jsonl": truth.num_references}
     assert corpora.removed_rows(report, firsts) == truth.removed
     ids = [row["id"] for row in DOCUMENTS]
     expected = [(ids[row], ids[kept], size) for row, kept, size in truth.clusters(truth.pairs)]
@@ -70,7 +70,9 @@ def test_the_oracle_agrees(run, room, tmp_path, monkeypatch):
     old = corpora.write_json_lines(tmp_path / "old.jsonl", DOCUMENTS[:num_old])
     new = corpora.write_json_lines(tmp_path / "new.jsonl", DOCUMENTS[num_old:])
     chosen = {name: value for name, value in run.items() if name != "against"}
-    truth = Truth(TEXTS, num_ahead=num_old, scores=[row["score"] for row in DOCUMENTS], **chosen)
+    truth = Truth(
+        TEXTS, num_references=num_old, scores=[row["score"] for row in DOCUMENTS], **chosen
+    )
     given_settings = chosen | ({"against": str(old)} if num_old else {})
     report = corpora.deduplicate(
         [new], tmp_path / "out", pairs=True, **EVERY_PAIR, **given_settings
@@ -78,7 +80,7 @@ def test_the_oracle_agrees(run, room, tmp_path, monkeypatch):
     check(report, truth)
     one = Truth(
         TEXTS,
-        num_ahead=num_old,
+        num_references=num_old,
         scores=[row["score"] for row in DOCUMENTS],
         **chosen | {"per_cluster": 1},
     )

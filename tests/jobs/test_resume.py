@@ -19,7 +19,7 @@ from support.programs import SLOW_STEPS, contents, everything, sweep, wait_until
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
 WORK = ".out.neardup"
 # Shelves and blocks of a large component are spilled to disk; with less memory, sorts are too.
-LITTLE_ROOM, LEAST_ROOM = 60_000, 40_000
+LITTLE_ROOM, MIN_ROOM = 60_000, 40_000
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_every_killed_command_resumes_to_the_same_bytes(
 
 
 def test_a_run_killed_while_sorting_on_disk_resumes(start, whole, tmp_path):
-    room = f"give_room({LEAST_ROOM})"
+    room = f"give_room({MIN_ROOM})"
     for number in (22, 26, 31, 35):
         _check_killed_at(number, room, start, whole, tmp_path / str(number))
 

@@ -384,7 +384,7 @@ def test_pairs_put_in_small_pieces_are_those_of_one_walk(module, most_pairs, mon
     for seed in range(500, 520):
         case = random_case(seed, threshold=0.3)
         expected = run(case, verify.PAIRS, module)[0]
-        monkeypatch.setattr(module, "MOST_PAIRS", most_pairs)
+        monkeypatch.setattr(module, "MAX_PAIRS", most_pairs)
         assert run(case, verify.PAIRS, module)[0] == expected == expected_of(case, verify.PAIRS), (
             f"seed {seed}"
         )
@@ -398,7 +398,7 @@ def test_a_component_that_turns_hot_after_pieces_were_put_lists_every_pair_once(
     copies = [page | {next(hashes)} for _ in range(60)]
     strays = [{next(hashes) for _ in range(41)} for _ in range(150)]
     case = case_of([*copies, *strays], threshold=0.8)
-    monkeypatch.setattr(match, "MOST_PAIRS", 100)
+    monkeypatch.setattr(match, "MAX_PAIRS", 100)
     answer, compared = run(case, verify.PAIRS)
     assert len(answer["pairs"]) == 60 * 59 // 2
     assert sum(compared) < 210 * 209 // 2  # the walk over all 210 documents of the bucket was left

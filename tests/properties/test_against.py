@@ -35,24 +35,24 @@ ONLY_AGAINST = pytest.mark.parametrize("only_against", [False, True], ids=["", "
 class Ahead(InMemoryDocuments):
     """Documents in memory; the first ones are reference documents."""
 
-    num_ahead_parts = 1
+    num_reference_parts = 1
 
-    def __init__(self, documents, num_ahead):
+    def __init__(self, documents, num_references):
         super().__init__(documents, documents.num_rows)
-        self.num_ahead = num_ahead
+        self.num_references = num_references
 
 
-def run(documents, num_ahead, **chosen):
+def run(documents, num_references, **chosen):
     """Run the stages on (text, group, priority) with an engine that has no workspace."""
     config = Config(size=1, against="old", **chosen)
     texts, groups, priorities = map(list, zip(*documents, strict=True))
     columns = [
         list(range(len(texts))),
         texts,
-        [schema.AHEAD] * num_ahead + priorities[num_ahead:],
+        [schema.REFERENCE_PRIORITY] * num_references + priorities[num_references:],
         groups,
     ]
-    source = Ahead(pa.table(columns, schema=schema.DOCUMENTS), num_ahead)
+    source = Ahead(pa.table(columns, schema=schema.DOCUMENTS), num_references)
     outcome = pipeline.run(source, plan_for(config), config, LocalEngine(1), Watch())
     removed = {
         row["row"]: (row["kept_row"], row["similarity"]) for row in outcome.selection.to_pylist()
@@ -62,7 +62,13 @@ def run(documents, num_ahead, **chosen):
 
 
 def truth(
-    documents, num_ahead, *, threshold, cluster="leader", collapse_empty=False, only_against=False
+    documents,
+    num_references,
+    *,
+    threshold,
+    cluster="leader",
+    collapse_empty=False,
+    only_against=False,
 ):
     """The expected result in plain Python: removed, pairs, and input documents that are a copy of a better one."""
     sets = [oracles.shingles(text, size=1) for text, _, _ in documents]
@@ -71,13 +77,13 @@ def truth(
         oracles.true_pairs(sets, threshold, collapse_empty=collapse_empty), groups
     )
     pairs = (
-        oracles.across(pairs, num_ahead)
+        oracles.across(pairs, num_references)
         if only_against
-        else oracles.without_ahead(pairs, range(num_ahead))
+        else oracles.without_references(pairs, range(num_references))
     )
-    own = sorted(range(num_ahead, len(documents)), key=lambda row: (documents[row][2], row))
-    removed = oracles.select(cluster, [*range(num_ahead), *own], pairs, sets)
-    removed = {row: match for row, match in removed.items() if row >= num_ahead}
+    own = sorted(range(num_references, len(documents)), key=lambda row: (documents[row][2], row))
+    removed = oracles.select(cluster, [*range(num_references), *own], pairs, sets)
+    removed = {row: match for row, match in removed.items() if row >= num_references}
     copies = {b for (_, b), value in pairs.items() if value == 1}
     return removed, [(a, b, value) for (a, b), value in pairs.items()], len(copies)
 
@@ -101,14 +107,18 @@ def test_every_pair_with_an_own_document_is_listed(method):
     )
     def check(documents, share, rule, **chosen):
         chosen |= rule
-        num_ahead = round(share * len(documents))
-        removed, pairs, num_copies = truth(documents, num_ahead, **chosen)
-        assert run(documents, num_ahead, pairs=True, **chosen, **METHODS[method]) == (
+        num_references = round(share * len(documents))
+        removed, pairs, num_copies = truth(documents, num_references, **chosen)
+        assert run(documents, num_references, pairs=True, **chosen, **METHODS[method]) == (
             removed,
             pairs,
             num_copies,
         )
-        assert run(documents, num_ahead, **chosen, **METHODS[method]) == (removed, [], num_copies)
+        assert run(documents, num_references, **chosen, **METHODS[method]) == (
+            removed,
+            [],
+            num_copies,
+        )
 
     check()
 
@@ -141,7 +151,7 @@ def files(tmp_path):
 def truth_of(rows, **chosen):
     by_site = chosen.pop("group_column", None)
     groups = [row["site"] for row in rows] if by_site else None
-    return Truth(corpora.texts_of(rows), num_ahead=NUM_OLD, groups=groups, **chosen)
+    return Truth(corpora.texts_of(rows), num_references=NUM_OLD, groups=groups, **chosen)
 
 
 @pytest.mark.parametrize(

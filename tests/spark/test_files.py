@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow("jobs of Spark")
 
 
 # Every job waits its turn on a busy cluster.
-MOST_JOBS = 22
+MAX_JOBS = 22
 
 
 class StoppedError(Exception):
@@ -75,7 +75,7 @@ def test_a_run_on_spark_writes_the_same_files_as_a_local_run(
     # The tables of the stages before are used again, so that both together have no more jobs than
     # one.
     found = neardup.deduplicate(source, **on_spark)
-    assert next_job(spark) - first - 1 <= MOST_JOBS
+    assert next_job(spark) - first - 1 <= MAX_JOBS
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
     assert found.num_removed > 10
     assert found.num_rejected == 3
@@ -143,7 +143,7 @@ def test_a_run_takes_few_jobs(spark, tmp_path, method):
 def test_tasks_that_share_a_file_change_neither_the_result_nor_its_audit(
     spark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("neardup.engines.spark.documents._LEAST_SHARE", 1)
+    monkeypatch.setattr("neardup.engines.spark.documents._MIN_SHARE", 1)
     source = write_rows(tmp_path / "in.parquet", rows(3, 80))
     settings = EVERY_PAIR | {"audit": True}
     expected = neardup.deduplicate(source, out=tmp_path / "local", **settings)

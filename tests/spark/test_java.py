@@ -18,4 +18,4 @@ def test_without_java_the_packaged_one_is_used(tmp_path, monkeypatch, has_home):
     home = java.java_home(environment, tmp_path)
     assert home == str(tmp_path)
     asked = "--add-modules=jdk.incubator.vector"
-    assert java.version(f"{home}/bin/java", asked) >= java.LEAST_JAVA
+    assert java.version(f"{home}/bin/java", asked) >= java.MIN_JAVA

@@ -126,7 +126,7 @@ def test_containment_of_reference_documents_is_that_of_a_local_run(spark, tmp_pa
     assert contents(tmp_path / "spark") == contents(tmp_path / "local")
     assert expected.num_removed > 20
     assert found.pairs_verified >= found.num_removed
-    monkeypatch.setattr("neardup.jobs.containment_on_spark.MOST_BYTES", 1000)
+    monkeypatch.setattr("neardup.jobs.containment_on_spark.MAX_BYTES", 1000)
     with pytest.raises(
         neardup.NearDupError,
         match=r"the index of the documents of --against, which is sent to every .* more than the",
@@ -160,7 +160,7 @@ def test_pairs_by_containment_are_those_of_a_local_run(spark, tmp_path, monkeypa
     neardup.find_pairs(sources, out=tmp_path / "spark.csv", engine=engine, **settings)
     assert (tmp_path / "spark.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
     assert len((tmp_path / "spark.csv").read_text().splitlines()) > 20
-    monkeypatch.setattr("neardup.jobs.containment_on_spark.MOST_BYTES", 1000)
+    monkeypatch.setattr("neardup.jobs.containment_on_spark.MAX_BYTES", 1000)
     side = "the documents of --against" if only_against else "all documents"
     with pytest.raises(
         neardup.NearDupError, match=rf"the index of {side}, which is sent to every .* more than the"
@@ -192,7 +192,7 @@ def test_neighbours_on_spark_are_those_of_a_local_run(
         expected
     )
     assert expected.num_rows > 40
-    monkeypatch.setattr("neardup.jobs.neighbours_on_spark.MOST_BYTES", 1000)
+    monkeypatch.setattr("neardup.jobs.neighbours_on_spark.MAX_BYTES", 1000)
     with pytest.raises(
         neardup.NearDupError, match=r"sent to every Spark worker takes at least .* limit of 1"
     ):

@@ -321,8 +321,8 @@ def found_in(verified, batch_rows=7):
     )
 
 
-def listed(classes, verified, num_ahead=0, **limits):
-    batches = list(list_pairs(classes, found_in(verified), num_ahead=num_ahead, **limits))
+def listed(classes, verified, num_references=0, **limits):
+    batches = list(list_pairs(classes, found_in(verified), num_references=num_references, **limits))
     assert all(batch.num_rows <= limits.get("listed_at_once", LISTED_AT_ONCE) for batch in batches)
     assert all(batch.schema == schema.ROW_PAIRS for batch in batches)
     rows = pa.Table.from_batches(batches, schema=schema.ROW_PAIRS).to_pylist()
@@ -332,7 +332,7 @@ def listed(classes, verified, num_ahead=0, **limits):
     return pairs
 
 
-def selected(classes, verified, num_ahead):
+def selected(classes, verified, num_references):
     """The result of `select` for verified documents, and for copies with their verified representatives."""
     verified = pa.table(verified)
     known = {row["row"]: row for row in verified.to_pylist()}
@@ -344,7 +344,7 @@ def selected(classes, verified, num_ahead):
         copies = copies.append_column(name, pa.array(values, kind))
     found = [batch for table in (verified, copies) for batch in table.to_batches()]
     selection = pa.Table.from_batches(
-        [select(batch, num_ahead) for batch in found], schema=schema.SELECTION
+        [select(batch, num_references) for batch in found], schema=schema.SELECTION
     )
     return selection.sort_by("row")
 
@@ -387,12 +387,12 @@ def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
         (0, 5): 1.0,
         (1, 4): 1.0,
     }
-    assert count_pairs(classes, found_in(verified), num_ahead=0) == 8
+    assert count_pairs(classes, found_in(verified), num_references=0) == 8
 
 
 def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     classes, verified = classes_of(*[0] * 1000), verified_of([])
-    assert count_pairs(classes, found_in(verified), num_ahead=0) == 499_500
+    assert count_pairs(classes, found_in(verified), num_references=0) == 499_500
     assert len(listed(classes, verified)) == 499_500
 
 
@@ -412,7 +412,7 @@ def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
     found = FoundPairs(np.arange(num_docs), lambda: iter(batches), sort)
     num_listed = 0
     tracemalloc.start()
-    for batch in list_pairs(classes_of(), found, num_ahead=0, listed_at_once=listed_at_once):
+    for batch in list_pairs(classes_of(), found, num_references=0, listed_at_once=listed_at_once):
         num_listed += batch.num_rows
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -422,7 +422,7 @@ def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
 
 def test_verified_pairs_are_put_in_pieces(monkeypatch):
     """Of 120 near-copies every two are a pair: 7,140 pairs, of which a piece has 100 and those of one document more."""
-    monkeypatch.setattr(match, "MOST_PAIRS", 100)
+    monkeypatch.setattr(match, "MAX_PAIRS", 100)
     texts = [f"a b c d e f g h i{number}" for number in range(120)]
     pieces = []
     verified = verified_of(texts, threshold=0.7, pairs=True, put=pieces.append)
@@ -438,7 +438,7 @@ def test_verified_pairs_are_put_in_pieces(monkeypatch):
 def test_no_documents_select_nothing():
     assert selected(classes_of(), verified_of([]), 0).num_rows == 0
     assert listed(classes_of(), verified_of([])) == {}
-    assert count_pairs(classes_of(), found_in(verified_of([])), num_ahead=0) == 0
+    assert count_pairs(classes_of(), found_in(verified_of([])), num_references=0) == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -468,7 +468,7 @@ def test_input_copies_of_a_reference_document_form_their_own_class():
         [[1, 4, 5, 6, 7, 8], [0, 0, 0, 3, 2, 2], [9, 9, 9, 9, 0, 0]],
         ["row", "representative", "num_shingles"],
     )
-    [classes] = separate(copies.take([4, 2, 1, 0, 5, 3]), None, num_ahead=3)
+    [classes] = separate(copies.take([4, 2, 1, 0, 5, 3]), None, num_references=3)
     assert classes.schema == schema.CLASSES
     assert sorted(tuple(row.values()) for row in classes.to_pylist()) == [
         (1, 0),

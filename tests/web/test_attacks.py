@@ -15,7 +15,7 @@ import pytest
 
 import neardup
 from neardup.web.guard import Limits
-from neardup.web.served_index import MOST_ANSWER, ServedIndex
+from neardup.web.served_index import MAX_ANSWER, ServedIndex
 from neardup.web.server import make_app
 from support.raw_server import (
     HOST,
@@ -224,13 +224,13 @@ def test_an_answer_has_a_limited_number_of_bytes_and_the_error_names_how_many_ma
     assert hint == f'request fewer: "k": {num_fitting}'
     fitting = ask(num_fitting)
     assert len(json.loads(fitting.body)["matches"]) == num_fitting
-    assert MOST_ANSWER - 61_000 < len(fitting.body) <= MOST_ANSWER
+    assert MAX_ANSWER - 61_000 < len(fitting.body) <= MAX_ANSWER
     assert ask(num_fitting + 1).code == "too_many_matches"
 
 
 def test_one_match_that_is_larger_than_an_answer_is_an_error(tmp_path):
     with neardup.Index.create(tmp_path / "index") as index:
-        index.insert("i" * (MOST_ANSWER + 1), TEXT)
+        index.insert("i" * (MAX_ANSWER + 1), TEXT)
     opened = ServedIndex(str(tmp_path / "index"))
     with running(make_app(opened)) as server:
         answer = server.post(QUERY)

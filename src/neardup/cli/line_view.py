@@ -21,7 +21,7 @@ MAX_LINES: Final = 60
 MAX_CHARACTERS: Final = 400
 # Lines of code and verse are short; those of prose hold a paragraph, and differ in a word.
 LONG_LINE: Final = 160
-_MOST_LINES: Final = 0.9
+_MAX_LINES: Final = 0.9
 # Where most words are equal and most lines are not, line breaks have moved.
 _REFLOWED_WORDS: Final = 0.8
 
@@ -135,7 +135,7 @@ def _line(text: str) -> str:
 
 def _are_short(lines: list[str]) -> bool:
     used = [line for line in lines if line.strip()]
-    return sum(len(line) <= LONG_LINE for line in used) >= _MOST_LINES * len(used)
+    return sum(len(line) <= LONG_LINE for line in used) >= _MAX_LINES * len(used)
 
 
 def _match_lines(

@@ -12,11 +12,11 @@ from neardup.cli.line_view import LONG_LINE
 from neardup.cli.visible import visible
 
 # Fewer words are shared by chance.
-LEAST_WORDS: Final = 5
+MIN_WORDS: Final = 5
 # Texts of fewer words are shown whole.
-_LEAST_TEXT: Final = 60
+_MIN_TEXT: Final = 60
 # The most positions in the other text at which a part is tried.
-_MOST_PLACES: Final = 16
+_MAX_PLACES: Final = 16
 MAX_PARTS: Final = 20
 _SHOWN_WORDS: Final = 40
 _SHOWN_LINES: Final = 10
@@ -39,11 +39,11 @@ def is_mostly_different(passages: list[Passage]) -> bool:
         sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")
     ]
     num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
-    return max(sizes) >= _LEAST_TEXT and 2 * num_equal < max(sizes)
+    return max(sizes) >= _MIN_TEXT and 2 * num_equal < max(sizes)
 
 
 def shared_parts(text_a: str, text_b: str) -> list[Part]:
-    """Return the runs of at least LEAST_WORDS words of text a that also occur in text b, longest first.
+    """Return the runs of at least MIN_WORDS words of text a that also occur in text b, longest first.
 
     >>> [part.text for part in shared_parts("he said to be or not to be", "to be or not to be, that is it")]
     ['to be or not to']
@@ -66,7 +66,7 @@ def shared_parts(text_a: str, text_b: str) -> list[Part]:
 def listing(parts: list[Part], text_a: str, ellipsis: str) -> Iterator[str]:
     """List the position and the text of each part; parts of code or verse line by line."""
     if not parts:
-        yield f"They share no run of {LEAST_WORDS} words."
+        yield f"They share no run of {MIN_WORDS} words."
         return
     words, lines = sum(part.num_words for part in parts), text_a.split("\n")
     shared = f"{len(parts):,} part{'s'[: len(parts) != 1]} of {words:,} words"
@@ -108,14 +108,14 @@ def _runs(ids_a: Numbers, ids_b: Numbers) -> Iterator[tuple[int, int, int]]:
     """From left to right in a, the longest run that occurs anywhere in b; runs do not overlap in a."""
     places: dict[tuple[int, ...], list[int]] = {}
     listed_a, listed_b = ids_a.tolist(), ids_b.tolist()
-    for at in range(len(listed_b) - LEAST_WORDS + 1):
-        found = places.setdefault(tuple(listed_b[at : at + LEAST_WORDS]), [])
-        if len(found) < _MOST_PLACES:
+    for at in range(len(listed_b) - MIN_WORDS + 1):
+        found = places.setdefault(tuple(listed_b[at : at + MIN_WORDS]), [])
+        if len(found) < _MAX_PLACES:
             found.append(at)
     at = 0
-    while at <= len(listed_a) - LEAST_WORDS:
+    while at <= len(listed_a) - MIN_WORDS:
         best, size = -1, 0
-        for place in places.get(tuple(listed_a[at : at + LEAST_WORDS]), ()):
+        for place in places.get(tuple(listed_a[at : at + MIN_WORDS]), ()):
             length = _num_equal(ids_a[at:], ids_b[place:])
             if length > size:
                 best, size = place, length

@@ -49,7 +49,7 @@ class Source(Protocol):
         """The number of rows, known once all have been read."""
 
     @property
-    def num_ahead(self) -> int:
+    def num_references(self) -> int:
         """Rows below this are reference documents: ahead of all input and never removed."""
 
 
@@ -84,7 +84,7 @@ class Documents(Source, Protocol):
         """The first row of every part, and the end of the last one."""
 
     @property
-    def num_ahead_parts(self) -> int:
+    def num_reference_parts(self) -> int:
         """Parts below this hold the reference documents."""
 
 

@@ -163,7 +163,7 @@ def _table(rows: Sequence[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
     )
 
 
-def settle(change: Change, doc_id: str, match: Document, on_duplicate: str) -> None:
+def handle_duplicate(change: Change, doc_id: str, match: Document, on_duplicate: str) -> None:
     """Count that a document was matched, and apply `on_duplicate`."""
     if on_duplicate == "replace":
         change.remove([match])
@@ -233,7 +233,7 @@ class _InTurn:
                 raise already_exists(doc_id)
             best = self._best(at)
             if best is not None:
-                settle(self._change, doc_id, self._latest(best[0]), on_duplicate)
+                handle_duplicate(self._change, doc_id, self._latest(best[0]), on_duplicate)
                 if on_duplicate == "replace":
                     self._gone.add(best[0].number)
             if best is None or on_duplicate in ("insert", "replace"):

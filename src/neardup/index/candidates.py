@@ -30,7 +30,7 @@ _MIN_FOR_BITMAPS: Final = 64
 class CandidateSearch:
     """Finds the candidates of queries in one segment.
 
-    threshold: the least similarity of sets, 0 where sizes do not matter; is_ahead: whether to
+    threshold: the least similarity of sets, 0 where sizes do not matter; request_pages: whether to
     request pages before they are read.
     """
 
@@ -41,11 +41,11 @@ class CandidateSearch:
         threshold: float,
         min_agreement: int,
         *,
-        is_ahead: bool = False,
+        request_pages: bool = False,
     ) -> None:
         self._segment, self._asked = segment, asked
         self._threshold, self._min_agreement = threshold, min_agreement
-        self._is_ahead = is_ahead
+        self._request_pages = request_pages
 
     def find(self) -> tuple[I64, I64]:
         """Return queries and documents."""
@@ -96,7 +96,7 @@ class CandidateSearch:
         is_kept = np.ones(docs.size, np.bool_)
         for query in np.flatnonzero(ends - starts >= _MIN_FOR_BITMAPS).tolist():
             part = slice(starts[query], ends[query])
-            if self._is_ahead:
+            if self._request_pages:
                 self._segment.request_bitmaps(docs[part])
             shingles = items.shingles[items.ends[query] : items.ends[query + 1]]
             bitmaps.mark_possible(
@@ -112,7 +112,7 @@ class CandidateSearch:
         signatures = self._segment.arrays["signatures"]
         for first in range(0, docs.size, _SIGNATURES_AT_ONCE):
             part = slice(first, first + _SIGNATURES_AT_ONCE)
-            if self._is_ahead:
+            if self._request_pages:
                 self._segment.request("signatures", docs[part], docs[part] + 1)
             lookup.mark_agreeing(
                 self._asked.signatures,

@@ -24,10 +24,10 @@ PAYLOAD: Final = "payload"
 EXPIRES: Final = "expires"
 _EMPTY: Final = ""
 _DIGITS_OF_A_DAY: Final = 8
-MOST_PAYLOAD: Final = 1 << 16
+MAX_PAYLOAD: Final = 1 << 16
 # Python parses JSON recursively, so a payload that could just be written might not be readable from
 # a deeper call.
-MOST_LEVELS: Final = 100
+MAX_LEVELS: Final = 100
 _NAMELESS: Final = Document(0, "", 0.0)
 
 
@@ -218,9 +218,9 @@ def write_payload(payload: Any) -> str | None:
         raise DataError(
             f"the payload is not a JSON object: {error}", hint="use strings, numbers, lists, dicts"
         ) from error
-    if size > MOST_PAYLOAD:
+    if size > MAX_PAYLOAD:
         raise DataError(
-            f"the payload has {size:,} bytes, more than the {MOST_PAYLOAD:,} allowed",
+            f"the payload has {size:,} bytes, more than the {MAX_PAYLOAD:,} allowed",
             hint="store it elsewhere, and keep a reference to it in the payload",
         )
     return text
@@ -229,7 +229,7 @@ def write_payload(payload: Any) -> str | None:
 def _check_nesting(payload: Any) -> None:
     """Raise if a payload is nested too deeply, or has a key that JSON would turn into another one."""
     level = [payload]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         keys = [key for value in level if isinstance(value, Mapping) for key in value]
         if wrong := [key for key in keys if not isinstance(key, str)]:
             raise DataError(
@@ -237,11 +237,11 @@ def _check_nesting(payload: Any) -> None:
                 hint="keys must be strings",
             )
         # One more than fit in the largest payload: a list may hold another one many times.
-        level = list(islice((inner for value in level for inner in _inner(value)), MOST_PAYLOAD))
+        level = list(islice((inner for value in level for inner in _inner(value)), MAX_PAYLOAD))
         if not level:
             return
     raise DataError(
-        f"the payload is nested more than {MOST_LEVELS} levels deep", hint="store a flatter object"
+        f"the payload is nested more than {MAX_LEVELS} levels deep", hint="store a flatter object"
     )
 
 

@@ -156,16 +156,16 @@ class FolderView:
     ) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
         reads, blocks = self._files.disk_reads, blocks_read()
-        is_ahead = reads.are_expected()
-        for segment in self._segments_for(asked.keys, BAND_POSTINGS, is_ahead=is_ahead):
+        request_pages = reads.are_expected()
+        for segment in self._segments_for(asked.keys, BAND_POSTINGS, request_pages=request_pages):
             queries, docs = CandidateSearch(
-                segment, asked, threshold, min_agreement, is_ahead=is_ahead
+                segment, asked, threshold, min_agreement, request_pages=request_pages
             ).find()
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
                 chosen, places = np.unique(
                     docs[first : first + _TAKEN_AT_ONCE], return_inverse=True
                 )
-                if is_ahead:
+                if request_pages:
                     segment.request_documents(chosen)
                 yield Candidates(
                     queries[first : first + _TAKEN_AT_ONCE],
@@ -183,7 +183,7 @@ class FolderView:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
         reads, blocks = self._files.disk_reads, blocks_read()
         for segment in self._segments_for(
-            sets.shingles, SET_POSTINGS, is_ahead=reads.are_expected()
+            sets.shingles, SET_POSTINGS, request_pages=reads.are_expected()
         ):
             queries, docs, counts = segment.count_shared(sets, threshold)
             yield Shared(
@@ -201,10 +201,13 @@ class FolderView:
     def _segments(self) -> list[Segment]:
         return self._files.segments_of(self)
 
-    def _segments_for(self, keys: U64, names: Postings, *, is_ahead: bool) -> list[Segment]:
-        """Return the segments; is_ahead: request the pages of the postings of these keys, in all segments at once."""
+    def _segments_for(self, keys: U64, names: Postings, *, request_pages: bool) -> list[Segment]:
+        """Return the segments.
+
+        request_pages: request the pages of the postings of these keys, in all segments at once.
+        """
         segments = self._segments()
-        if is_ahead:
+        if request_pages:
             request_in_turn(segment.request_postings(keys, names) for segment in segments)
         return segments
 

@@ -15,7 +15,7 @@ from neardup.config.checks import check_choice
 from neardup.errors import ConfigError
 from neardup.events import Progress
 from neardup.index import bulk, sqlite
-from neardup.index.bulk import ON_DUPLICATE, settle
+from neardup.index.bulk import ON_DUPLICATE, handle_duplicate
 from neardup.index.disk_sync import sync_folder
 from neardup.index.facts import Facts, as_time, write_payload
 from neardup.index.filters import filter_of
@@ -218,7 +218,7 @@ class Index(ReadableIndex):
                 0
             ]
             if best:
-                settle(change, document.doc_id, best[0].document, on_duplicate)
+                handle_duplicate(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
                 self._put(change, document, sketches, text)
             match = match_of(*best[0], is_estimate=self._is_estimate) if best else None

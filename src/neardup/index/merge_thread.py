@@ -45,8 +45,8 @@ from neardup.measures.base import I64
 TIER: Final = 8
 # The most documents of an automatic merge, and the most bytes of their files; larger segments are
 # left to `compact`.
-MOST_JOINED: Final = folder_view.SEGMENT_DOCS
-MOST_JOINED_BYTES: Final = 512 << 20
+MAX_JOINED: Final = folder_view.SEGMENT_DOCS
+MAX_JOINED_BYTES: Final = 512 << 20
 # A flush takes at most this many times the documents and bytes that cause it, so that its commit
 # stays short.
 _FLUSHED_AT_ONCE: Final = 4
@@ -434,7 +434,7 @@ def _too_many(segments: Sequence[StoredSegment], sizes: dict[str, int]) -> list[
         for segment in sorted(members, key=lambda member: (member.documents, member.name)):
             docs += segment.documents
             num_bytes += sizes[segment.name]
-            if docs <= MOST_JOINED and num_bytes <= MOST_JOINED_BYTES:
+            if docs <= MAX_JOINED and num_bytes <= MAX_JOINED_BYTES:
                 chosen.append(segment)
         if len(chosen) > 1:
             return chosen

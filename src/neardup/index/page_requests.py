@@ -26,7 +26,7 @@ except ImportError:  # pragma: no cover - Windows has no such module
 _GAP_PAGES: Final = 4
 # Linux reads no more of one request than its window for reading ahead, 128 KB by default, and
 # ignores the rest.
-_MOST_BYTES: Final = 128 << 10
+_MAX_BYTES: Final = 128 << 10
 # After this many queries without a read from disk, pages are no longer requested ahead, which takes
 # time too.
 _QUERIES_IN_MEMORY: Final = 64
@@ -44,8 +44,8 @@ def request(mapped: mmap.mmap, starts: I64, stops: I64) -> None:
     if not hasattr(mmap, "MADV_WILLNEED"):
         return
     for first, stop in page_ranges(starts, stops):
-        for at in range(first, stop, _MOST_BYTES):
-            mapped.madvise(mmap.MADV_WILLNEED, at, min(_MOST_BYTES, stop - at))
+        for at in range(first, stop, _MAX_BYTES):
+            mapped.madvise(mmap.MADV_WILLNEED, at, min(_MAX_BYTES, stop - at))
 
 
 def page_ranges(starts: I64, stops: I64) -> Iterator[tuple[int, int]]:

@@ -23,7 +23,7 @@ from neardup.measures.base import F64, I64, concatenated, num_docs_of
 # Queries answered per batch.
 SPAN: Final = 1024
 # More matches than any index has documents.
-_MOST_MATCHES: Final = 1 << 40
+_MAX_MATCHES: Final = 1 << 40
 
 
 class QueryOptions(NamedTuple):
@@ -47,7 +47,7 @@ def check_query(
     """Return the options of queries; raise if the index cannot answer them."""
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
         raise ConfigError(f"`k` must be a whole number >= 1, or None for all, got {k!r}")
-    k = None if k is None else min(k, _MOST_MATCHES)
+    k = None if k is None else min(k, _MAX_MATCHES)
     if containment is None:
         return QueryOptions(
             k, _least_similarity(threshold, settings.config), filter_of(where, since)

@@ -92,7 +92,7 @@ class _Keyed:
         return self.documents.stops_at_first
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
-        own = part - self.documents.num_ahead_parts
+        own = part - self.documents.num_reference_parts
         for batch in self.documents.read(part, advance):
             if own >= 0:
                 # The hash uses the row within the part, because parts are not numbered in the first
@@ -339,18 +339,20 @@ class Reported(NamedTuple):
 
 def audit_files(
     files: Sequence[InputFile],
-    num_ahead: int,
+    num_references: int,
     reported: Reported,
     config: Config,
     watch: Watch,
     sample: int = AUDIT_SAMPLE,
 ) -> Audit:
-    """Audit a run by reading its files again, on this machine; the first `num_ahead` are reference files."""
+    """Audit a run by reading its files again, on this machine; the first `num_references` are reference files."""
     config = Config.of(config, keep="first", strict=False, mark=False)
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         workspace = Workspace(Path(folder))
         engine = LocalEngine(config.threads, workspace, config.memory)
-        documents = FileReader(FileLayout(files, num_ahead, config), workspace, engine.room() // 2)
+        documents = FileReader(
+            FileLayout(files, num_references, config), workspace, engine.room() // 2
+        )
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 
 
@@ -424,11 +426,11 @@ def audit_finished(report: Report, sample: int, config: Config, watch: Watch) ->
     _check_format(report)
     again = Config.of(report.config, threads=config.threads, memory=config.memory)
     files = [finished_run.find_again(entry, again) for entry in report.inputs]
-    num_ahead = sum(entry["ahead"] for entry in report.inputs)
+    num_references = sum(entry["ahead"] for entry in report.inputs)
     reported = Reported(
         report.plan, report.load, report.documents - report.num_rejected, report.num_pairs
     )
-    return audit_files(files, num_ahead, reported, again, watch, sample)
+    return audit_files(files, num_references, reported, again, watch, sample)
 
 
 def _check_format(report: Report) -> None:

@@ -75,7 +75,9 @@ def find_containment(
         sets = collect_sets(
             sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room()
         )
-        index = ContainmentIndex(*sets, num_ahead=documents.num_ahead, threshold=plan.threshold)
+        index = ContainmentIndex(
+            *sets, num_references=documents.num_references, threshold=plan.threshold
+        )
         return partial(index.find_containers, only_against=config.only_against)
 
     with watch.stage("containment"):
@@ -110,16 +112,16 @@ def remove_containers(
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     is_input = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
     is_reference = is_input.copy()
-    is_input[: documents.num_ahead] = is_reference[documents.num_ahead :] = False
+    is_input[: documents.num_references] = is_reference[documents.num_references :] = False
     is_long = np.zeros(documents.num_rows, np.bool_)
     for batch in sketches.batches(["row", "num_shingles"]):
         is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
-    ahead = (
+    references = (
         batch
-        for part in range(documents.num_ahead_parts)
+        for part in range(documents.num_reference_parts)
         for batch in documents.read(part, no_progress)
     )
-    warn_of_short(ahead, is_long.__getitem__, config, watch)
+    warn_of_short(references, is_long.__getitem__, config, watch)
 
     def make_step() -> BatchStep:
         columns = ["row", "num_shingles", "group", "shingles"]
@@ -189,17 +191,20 @@ def count_equal(selection: pa.Table | pa.RecordBatch) -> int:
 
 
 def warn_of_short(
-    ahead: Iterable[pa.RecordBatch], is_long: Callable[[I64], Bools], config: Config, watch: Watch
+    references: Iterable[pa.RecordBatch],
+    is_long: Callable[[I64], Bools],
+    config: Config,
+    watch: Watch,
 ) -> None:
     """Warn about reference documents that are too short to be found inside others: they are a single short shingle.
 
-    ahead: the reference documents; is_long: returns which rows have more than one shingle.
+    references: the reference documents; is_long: returns which rows have more than one shingle.
     """
     if config.items_column is not None:
         return
     by_unit = Config.of(config, size=1, multiset=True)
     num_short = num_documents = 0
-    for batch in ahead:
+    for batch in references:
         num_documents += batch.num_rows
         texts = batch.column("text").filter(pa.array(~is_long(batch.column("row").to_numpy())))
         num_short += int((np.diff(jaccard.text_sets(texts, by_unit).ends) < config.size).sum())

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.engines.spark.documents import SparkSource
 
 # The largest index to send to workers: each Python worker holds a copy.
-MOST_BYTES: Final = 1 << 30
+MAX_BYTES: Final = 1 << 30
 _COLUMNS: Final = ("row", "num_shingles", "group", "shingles")
 # More than any row.
 _NO_ROW: Final = (1 << 63) - 1
@@ -51,21 +51,24 @@ def find_containment(
         pipeline.warn_of_short(sketches, documents, config, engine, watch)
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
-    only_against, num_ahead = config.only_against, documents.num_ahead
+    only_against, num_references = config.only_against, documents.num_references
     if only_against:
-        _check_size(documents.counted["ahead_shingles"], "the documents of --against")
+        _check_size(documents.counted["reference_shingles"], "the documents of --against")
     else:
         _check_size(engine.total(sketches, "num_shingles", where), "all documents")
 
     def make_step() -> BatchStep:
-        held = engine.collect_below(sketches, _COLUMNS, num_ahead if only_against else _NO_ROW)
+        held = engine.collect_below(sketches, _COLUMNS, num_references if only_against else _NO_ROW)
         rows, groups, sets = collect_sets(held.to_batches(), 0)
         if only_against:
             return partial(
-                _find_either, Reference(rows, Compared(sets, groups)), num_ahead, plan.threshold
+                _find_either,
+                Reference(rows, Compared(sets, groups)),
+                num_references,
+                plan.threshold,
             )
         return ContainmentIndex(
-            rows, groups, sets, num_ahead=num_ahead, threshold=plan.threshold
+            rows, groups, sets, num_references=num_references, threshold=plan.threshold
         ).find_containers
 
     with watch.stage("containment"):
@@ -96,10 +99,10 @@ class Reference(NamedTuple):
 
 
 def _find_either(
-    reference: Reference, num_ahead: int, threshold: float, batch: pa.RecordBatch
+    reference: Reference, num_references: int, threshold: float, batch: pa.RecordBatch
 ) -> pa.RecordBatch:
     """Find the pairs of a reference document and a document of the batch of which one contains the other."""
-    own = _own(batch, num_ahead)
+    own = _own(batch, num_references)
     compared, listed = 0, schema.CONTAINMENT_PAIRS.empty_table().to_struct_array().combine_chunks()
     if own.num_rows and reference.rows.size:
         rows, groups, sets = collect_sets([own], 0)
@@ -124,10 +127,10 @@ def _find_either(
 def _check_size(num_shingles: int, what: str) -> None:
     """Raise if the index of one side is too large to send it to every worker."""
     num_bytes = num_shingles * BYTES_A_SHINGLE
-    if num_bytes > MOST_BYTES:
+    if num_bytes > MAX_BYTES:
         raise DataError(
             f"the index of {what}, which is sent to every Spark worker, takes {format_bytes(num_bytes)}, more than the "
-            f"limit of {format_bytes(MOST_BYTES)}",
+            f"limit of {format_bytes(MAX_BYTES)}",
             hint="split --against over several runs, compare with --only-against, or use --engine local",
         )
 
@@ -139,16 +142,18 @@ def remove_containers(
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
-    num_ahead = documents.num_ahead
-    _check_size(documents.counted["ahead_shingles"], "the documents of --against")
-    ahead = engine.collect_below(sketches, _COLUMNS, documents.num_ahead)
-    long_rows = ahead.filter(pc.greater(ahead.column("num_shingles"), 1)).column("row").to_numpy()
+    num_references = documents.num_references
+    _check_size(documents.counted["reference_shingles"], "the documents of --against")
+    references = engine.collect_below(sketches, _COLUMNS, documents.num_references)
+    long_rows = (
+        references.filter(pc.greater(references.column("num_shingles"), 1)).column("row").to_numpy()
+    )
     warn_of_short(documents.read_ahead(), lambda rows: np.isin(rows, long_rows), config, watch)
 
     def make_step() -> BatchStep:
-        rows, _, sets = collect_sets(ahead.to_batches(), 0)
+        rows, _, sets = collect_sets(references.to_batches(), 0)
         index = ReferenceIndex(rows, sets, threshold=plan.threshold)
-        return lambda batch: index.find_contained(_own(batch, num_ahead))
+        return lambda batch: index.find_contained(_own(batch, num_references))
 
     with watch.stage("containment"):
         where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
@@ -174,10 +179,10 @@ def remove_containers(
     )
 
 
-def _own(batch: pa.RecordBatch, num_ahead: int) -> pa.RecordBatch:
+def _own(batch: pa.RecordBatch, num_references: int) -> pa.RecordBatch:
     """Return the documents of the input alone."""
     rows: I64 = batch.column("row").to_numpy()
-    return batch.filter(pa.array(rows >= num_ahead))
+    return batch.filter(pa.array(rows >= num_references))
 
 
 def _count_equal(selection: pa.RecordBatch) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ from neardup.jobs.start import RunSetup
 from neardup.jobs.stored_pairs import select_stored, write_order
 from neardup.jobs.templates import warn_of_templates
 from neardup.measures.registry import holds_items
-from neardup.report import Audit, count_ahead
+from neardup.report import Audit, count_references
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # few runs have decisions
@@ -50,7 +50,7 @@ class LocalFiles(FileRun):
         # Readers need a memory limit even if the user set none.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
-        layout = FileLayout(setup.ahead + setup.own, len(setup.ahead), limited)
+        layout = FileLayout(setup.references + setup.own, len(setup.references), limited)
         self._row_cache = RowCache()
         if setup.output.has_kept and not config.dry_run:
             self._row_cache = RowCache(engine.room() // 4, layout.total)
@@ -58,7 +58,7 @@ class LocalFiles(FileRun):
         if config.decisions is not None:
             from neardup.io.finished.decision_file import match_decisions
 
-            self._decided = match_decisions(layout.files, layout.num_ahead_files, limited)
+            self._decided = match_decisions(layout.files, layout.num_reference_files, limited)
         reader = FileReader(
             layout,
             setup.workspace,
@@ -87,11 +87,11 @@ class LocalFiles(FileRun):
         )
 
     def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
-        from neardup.jobs.audit import (
+        from neardup.jobs.audit import (  # an audit needs its own kernels
             Reported,
             audited_files,
             measure,
-        )  # an audit needs its own kernels
+        )
 
         load, num_documents = (
             partial(self.output.load_draft, self.workspace),
@@ -165,20 +165,20 @@ class LocalFiles(FileRun):
 
     def count(self, outcome: pipeline.Outcome) -> Counts:
         """Add up the counts of the parts."""
-        rows, text_bytes = self._count_rows(ahead=False), self.source.notes.count("text_bytes")
+        rows, text_bytes = self._count_rows(references=False), self.source.notes.count("text_bytes")
         counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
         return counted._replace(
-            against=self._count_rows(ahead=True),
-            removed_against=count_ahead(
-                outcome.selection.column("kept_row"), self.source.num_ahead
+            against=self._count_rows(references=True),
+            removed_against=count_references(
+                outcome.selection.column("kept_row"), self.source.num_references
             ),
         )
 
-    def _count_rows(self, *, ahead: bool) -> RowCounts:
+    def _count_rows(self, *, references: bool) -> RowCounts:
         notes = self.source.notes
-        documents = notes.count("documents", ahead=ahead)
-        rejected = notes.count("rejected", ahead=ahead)
-        return RowCounts(documents, rejected, partial(first_rejected, notes, ahead=ahead))
+        documents = notes.count("documents", references=references)
+        rejected = notes.count("rejected", references=references)
+        return RowCounts(documents, rejected, partial(first_rejected, notes, references=references))
 
     def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""

@@ -49,10 +49,10 @@ SPREAD: Final = 8
 # maximum.
 FREE_SECONDS: Final = 1.0
 SHARE_OF_RUN: Final = 0.1
-MOST_SECONDS: Final = 10.0
+MAX_SECONDS: Final = 10.0
 _SAFETY: Final = 2.0
 # A sample that is not at least this many times larger adds little.
-_LEAST_GROWTH: Final = 2.0
+_MIN_GROWTH: Final = 2.0
 # Documents to warm up the kernels with before timing.
 _FIRST_DOCS: Final = 20
 # Seconds to start and end a run.
@@ -232,17 +232,17 @@ def predict(take: TakeSample, config: Config) -> Plan:
     """Plan a run from samples of its documents, with the forecast of each method.
 
     Samples grow while all of them together take at most a second and a tenth of the run, and never
-    more than MOST_SECONDS.
+    more than MAX_SECONDS.
     """
     began = time.perf_counter()
     trial = _try(take, FIRST_BYTES, config)
     while not trial.sample.is_whole:
-        most = min(MOST_SECONDS, FREE_SECONDS + SHARE_OF_RUN * trial.own.seconds)
+        most = min(MAX_SECONDS, FREE_SECONDS + SHARE_OF_RUN * trial.own.seconds)
         left = most - (time.perf_counter() - began)
         size = _sampled_bytes(trial.sample)
         # Comparing may grow faster than the sample does.
         growth = min(SAMPLE_BYTES / max(size, 1), left / max(_SAFETY * trial.seconds, 1e-3))
-        if growth < _LEAST_GROWTH:
+        if growth < _MIN_GROWTH:
             break
         trial = _try(take, round(size * growth), config)
     sample, own = trial.sample, trial.own

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from neardup.engines.spark import FileSource, SparkEngine
 
 # The largest side that is sent to workers: each Python worker holds a copy.
-MOST_BYTES: Final = 1 << 30
+MAX_BYTES: Final = 1 << 30
 # More than the documents of any batch.
 MANY: Final = 1 << 40
 # The queries of which a document is one of the nearest in its batch, by position, and what a
@@ -77,10 +77,10 @@ class SentBudget(local.MemoryBudget):
     def check(self, needed: int, room: int) -> None:
         """Raise if the index takes more bytes than are sent, whatever the memory of this machine."""
         del room
-        if needed > MOST_BYTES:
+        if needed > MAX_BYTES:
             raise DataError(
                 f"the index that is sent to every Spark worker takes at least {format_bytes(needed)}, more than the "
-                f"limit of {format_bytes(MOST_BYTES)}",
+                f"limit of {format_bytes(MAX_BYTES)}",
                 hint="pass fewer documents as --queries, or use --engine local",
             )
 

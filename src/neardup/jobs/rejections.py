@@ -33,9 +33,9 @@ def name_rejected(row: Mapping[str, Any]) -> str:
     return f"{row['file']} row {row['row']}: {row['reason']}"
 
 
-def first_rejected(notes: Notes, *, ahead: bool = False) -> str:
+def first_rejected(notes: Notes, *, references: bool = False) -> str:
     """Name the first rejected row of the input, or of the reference files."""
-    batches = notes.rejected(ahead=ahead)
+    batches = notes.rejected(references=references)
     return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
 
 

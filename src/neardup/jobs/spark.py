@@ -109,8 +109,10 @@ class SparkFiles(FileRun):
             setup.workspace
         )
         # The inode of a file may differ between machines.
-        files = [msgspec.structs.replace(file, identity="") for file in (*setup.ahead, *setup.own)]
-        source = FileSource(own.spark, files, len(setup.ahead), setup.config)
+        files = [
+            msgspec.structs.replace(file, identity="") for file in (*setup.references, *setup.own)
+        ]
+        source = FileSource(own.spark, files, len(setup.references), setup.config)
         super().__init__(setup, source, source.layout, own)
 
     def inputs(self) -> Sequence[dict[str, Any]]:
@@ -127,7 +129,7 @@ class SparkFiles(FileRun):
         load = partial(self.output.load_draft, self.workspace)
         reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
         return audit_files(
-            self.layout.files, self.layout.num_ahead_files, reported, self.config, watch
+            self.layout.files, self.layout.num_reference_files, reported, self.config, watch
         )
 
     def publish(self, report: Report) -> None:
@@ -219,7 +221,7 @@ class SparkFiles(FileRun):
         removed = results.count_selection(
             self.source, outcome.selection, outcome.clustered, self.engine
         )
-        against = self._count_rows("ahead") if self.source.num_ahead else None
+        against = self._count_rows("reference") if self.source.num_references else None
         return Counts(
             self._count_rows("own"), self.source.counted["own_bytes"], **removed, against=against
         )
@@ -232,7 +234,7 @@ class SparkFiles(FileRun):
         )
 
         def name_first() -> str:
-            first: Any = rejected_table(self.source, ahead=side == "ahead").first()
+            first: Any = rejected_table(self.source, references=side == "reference").first()
             return name_rejected(first)
 
         return RowCounts(documents, rejected, name_first)

@@ -63,7 +63,7 @@ class RunSetup:
     """
 
     output: Output
-    ahead: FileList
+    references: FileList
     own: FileList
     workspace: Workspace
     spooled: str | None
@@ -94,13 +94,13 @@ def begin(
             own = find_files(paths, config, watch.warn)
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
-            ahead = _find_ahead(own, config, out)
-            check_apart(out, ahead + own)
-            ahead, own = (
+            references = _find_references(own, config, out)
+            check_apart(out, references + own)
+            references, own = (
                 FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
-                for files in (ahead, own)
+                for files in (references, own)
             )
-            manifest = _manifest(output.command, ahead + own, config, spooled)
+            manifest = _manifest(output.command, references + own, config, spooled)
         if is_published(out, manifest):
             output.finish()
             remove_folder(folder)
@@ -115,7 +115,7 @@ def begin(
         _check_disk(own, plan, config, folder)
         yield RunSetup(
             output=output,
-            ahead=ahead,
+            references=references,
             own=own,
             workspace=workspace,
             spooled=spooled,
@@ -180,17 +180,17 @@ def _check_no_runs(paths: Sequence[str]) -> None:
             )
 
 
-def _find_ahead(own: FileList, config: Config, out: Path) -> FileList:
+def _find_references(own: FileList, config: Config, out: Path) -> FileList:
     """Find the files of --against, with names that no input file has."""
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     if not paths:
         return FileList()
-    ahead, taken = find_files(paths, config), {file.name for file in own}
-    if not taken.isdisjoint(file.name for file in ahead):
-        ahead = FileList(
-            msgspec.structs.replace(file, name=f"against/{file.name}") for file in ahead
+    references, taken = find_files(paths, config), {file.name for file in own}
+    if not taken.isdisjoint(file.name for file in references):
+        references = FileList(
+            msgspec.structs.replace(file, name=f"against/{file.name}") for file in references
         )
-    return ahead
+    return references
 
 
 def check_against(config: Config) -> None:

@@ -26,7 +26,7 @@ from neardup.io.finished import finished_run, run_tables
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.jobs.run import settings_again
 from neardup.pipeline import Outcome
-from neardup.report import Report, count_ahead
+from neardup.report import Report, count_references
 from neardup.stages.select import close_pairs, lead_pairs, thin_table
 
 I64 = npt.NDArray[np.int64]
@@ -137,7 +137,7 @@ def select_stored(report: Report, threshold: float) -> Report:
         plan=plan,
         num_kept=report.num_kept + report.num_removed - selection.num_rows,
         num_removed=selection.num_rows,
-        removed_against=count_ahead(selection.column("kept_row"), _num_ahead(report)),
+        removed_against=count_references(selection.column("kept_row"), _num_references(report)),
         num_pairs=tables["pairs"].num_rows,
         warnings=() if plan.keeps_recall else (plan.judgement(),),
         load=functools.partial(_load, report, tables, threshold),
@@ -219,7 +219,7 @@ def _names(pairs: pa.Table, numbered: pa.Table) -> pa.Table:
     return pa.table([rows, *columns], names=["row", "doc_id", "file", "number"])
 
 
-def _num_ahead(report: Report) -> int:
+def _num_references(report: Report) -> int:
     return sum(entry["rows"] for entry in report.inputs if entry["ahead"])
 
 
@@ -235,7 +235,9 @@ def _priorities(rows: I64, order: pa.Table | None, report: Report) -> I64:
             hint="call neardup.deduplicate with pairs=True",
         )
     return np.where(
-        rows < _num_ahead(report), schema.AHEAD, rows if report.config.keep == "first" else -rows
+        rows < _num_references(report),
+        schema.REFERENCE_PRIORITY,
+        rows if report.config.keep == "first" else -rows,
     )
 
 
@@ -263,7 +265,7 @@ def _select(
         )
     is_removed = pc.not_equal(chosen.column("row"), chosen.column("kept_row"))
     return chosen.filter(
-        pc.and_(is_removed, pc.greater_equal(chosen.column("row"), _num_ahead(report)))
+        pc.and_(is_removed, pc.greater_equal(chosen.column("row"), _num_references(report)))
     )
 
 

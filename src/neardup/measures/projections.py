@@ -13,7 +13,7 @@ from neardup.measures.base import U64, mix, salt
 
 # Lines are numbered as if every signature had this many slots, so that a shorter one is a prefix of
 # a longer one.
-_MOST_SLOTS: Final = NUM_PERM_CHOICES[-1]
+_MAX_SLOTS: Final = NUM_PERM_CHOICES[-1]
 
 
 def _units(numbers: U64) -> npt.NDArray[np.float64]:
@@ -27,9 +27,7 @@ def gaussian_lines(seed: int, dimension: int, num_lines: int) -> npt.NDArray[np.
 
     24 bits are random enough, and hide the last bit of the logarithm, in which machines may differ.
     """
-    numbers: U64 = np.arange(dimension * _MOST_SLOTS, dtype=np.uint64).reshape(
-        dimension, _MOST_SLOTS
-    )
+    numbers: U64 = np.arange(dimension * _MAX_SLOTS, dtype=np.uint64).reshape(dimension, _MAX_SLOTS)
     drawn = mix(numbers[:, :num_lines] ^ salt(seed))
     radius = np.sqrt(-2 * np.log(_units(drawn)))
     lines: npt.NDArray[np.float32] = (radius * np.cos(2 * np.pi * _units(mix(drawn)))).astype(

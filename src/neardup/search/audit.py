@@ -74,10 +74,10 @@ class Tally:
         self._lock = threading.Lock()
 
     def add(
-        self, numbers: I64, is_ahead: Bools, is_found: Bools, chances: F64, is_drawn: Bools
+        self, numbers: I64, is_reference: Bools, is_found: Bools, chances: F64, is_drawn: Bools
     ) -> None:
         """Add pairs of the sets with these numbers."""
-        weights = np.where(is_ahead, 2, 1)
+        weights = np.where(is_reference, 2, 1)
         units = np.rint(chances * CHANCE_UNITS).astype(np.int64)
         with self._lock:
             np.add.at(self.weights, numbers, weights)
@@ -86,10 +86,10 @@ class Tally:
             np.add.at(self.pairs, numbers, 1)
             np.add.at(self.drawn, numbers, is_drawn.astype(np.int64))
 
-    def add_listed(self, docs: I64, is_ahead: Bools) -> None:
+    def add_listed(self, docs: I64, is_reference: Bools) -> None:
         """Add listed pairs of the sampled documents at these positions."""
         with self._lock:
-            np.add.at(self.listed, docs, np.where(is_ahead, 2, 1))
+            np.add.at(self.listed, docs, np.where(is_reference, 2, 1))
 
 
 class Sample:
@@ -135,7 +135,7 @@ class Sample:
         With `only_against` only reference documents count.
         """
         if self.only_against:
-            batch = batch.filter(pc.equal(batch.column("priority"), schema.AHEAD))
+            batch = batch.filter(pc.equal(batch.column("priority"), schema.REFERENCE_PRIORITY))
         groups = batch.column("group").to_numpy()
         seen = self._index.nothing_seen()
         places, picked, pairs, num_docs = [], [], [], 0
@@ -177,14 +177,14 @@ class Sample:
         self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools
     ) -> pa.RecordBatch:
         """Count pairs, and return those to be listed."""
-        rows, is_ahead = (
+        rows, is_reference = (
             documents.column("row").to_numpy(),
-            documents.column("priority").to_numpy() == schema.AHEAD,
+            documents.column("priority").to_numpy() == schema.REFERENCE_PRIORITY,
         )
         if self.listed is not None:
-            is_found = self._find_listed(rows, numbers, is_ahead)
+            is_found = self._find_listed(rows, numbers, is_reference)
         self.tally.add(
-            numbers, is_ahead, is_found, self.chances(values), find_sorted(self.rows, rows)[0]
+            numbers, is_reference, is_found, self.chances(values), find_sorted(self.rows, rows)[0]
         )
         is_listed = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
         columns = [rows, numbers, values, is_found]
@@ -202,7 +202,7 @@ class Sample:
             np.sort(listed // self.num_sets * num_docs + listed_docs), rows * num_docs + docs
         )[0]
 
-    def _find_listed(self, rows: I64, numbers: I64, is_ahead: Bools) -> Bools:
+    def _find_listed(self, rows: I64, numbers: I64, is_reference: Bools) -> Bools:
         """Count the pairs that the run has listed, and return which are listed for all documents of the set."""
         if self.listed is None:
             raise TypeError("the run lists no pairs")
@@ -211,7 +211,9 @@ class Sample:
         starts, ends = (np.searchsorted(claims, pairs, side=side) for side in ("left", "right"))
         counts = ends - starts
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        self.tally.add_listed(docs[np.repeat(starts, counts) + within], np.repeat(is_ahead, counts))
+        self.tally.add_listed(
+            docs[np.repeat(starts, counts) + within], np.repeat(is_reference, counts)
+        )
         is_drawn, at = find_sorted(self.rows, rows)
         is_itself = is_drawn & (self.numbers[at] == numbers)
         is_listed: Bools = (

@@ -51,10 +51,10 @@ class ContainmentIndex:
     """An inverted index of all documents with shingles, which finds the documents that contain a given one."""
 
     def __init__(
-        self, rows: I64, groups: I64, sets: Sets, *, num_ahead: int, threshold: float
+        self, rows: I64, groups: I64, sets: Sets, *, num_references: int, threshold: float
     ) -> None:
-        self._rows, self._threshold, self._num_ahead = rows, threshold, num_ahead
-        self._first_own = int(np.searchsorted(rows, num_ahead))
+        self._rows, self._threshold, self._num_references = rows, threshold, num_references
+        self._first_own = int(np.searchsorted(rows, num_references))
         index = InvertedIndex(Compared(sets, groups))
         # Arrays that the kernel does not read are not kept.
         unread = np.empty(0)
@@ -96,7 +96,7 @@ class ContainmentIndex:
             found = np.empty((count, 3), np.int64)
         listed = self._pairs(found[:count])
         if only_against:
-            listed = listed.filter(pc.less(listed.column("row_a"), self._num_ahead))
+            listed = listed.filter(pc.less(listed.column("row_a"), self._num_references))
         pairs = pa.LargeListArray.from_arrays([0, listed.num_rows], listed.to_struct_array())
         columns = [pa.array([compared]), pa.array([listed.num_rows]), pairs]
         return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)

@@ -39,20 +39,20 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def separate(
-    copies: pa.Table, verified: pa.Table | None, *, num_ahead: int
+    copies: pa.Table, verified: pa.Table | None, *, num_references: int
 ) -> Iterator[pa.RecordBatch]:
     """Split classes led by a reference document: the first input document of each becomes a representative itself.
 
-    Reference documents (rows below `num_ahead`) are not compared with each other, so none of them
-    can represent an input document where every pair counts. `copies` holds whole classes, with the
-    num_shingles of their representatives; documents without shingles are never compared, so their
-    classes stay whole.
+    Reference documents (rows below `num_references`) are not compared with each other, so none of
+    them can represent an input document where every pair counts. `copies` holds whole classes, with
+    the num_shingles of their representatives; documents without shingles are never compared, so
+    their classes stay whole.
     """
     del verified
     rows, representatives, num_shingles = (
         copies.column(name).to_numpy() for name in ("row", "representative", "num_shingles")
     )
-    is_moved = (representatives < num_ahead) & (rows >= num_ahead) & (num_shingles > 0)
+    is_moved = (representatives < num_references) & (rows >= num_references) & (num_shingles > 0)
     moved = rows[is_moved]
     _, classes = np.unique(representatives[is_moved], return_inverse=True)
     firsts = np.full(classes.max(initial=-1) + 1, np.iinfo(np.int64).max)

@@ -41,10 +41,10 @@ class FoundPairs(Protocol):
 
 
 def count_pairs(
-    classes: pa.Table, found: FoundPairs | None, *, num_ahead: int, only_against: bool = False
+    classes: pa.Table, found: FoundPairs | None, *, num_references: int, only_against: bool = False
 ) -> int:
     """Return how many pairs `list_pairs` would list; without `found`, those of exact copies alone."""
-    num_pairs = _count_copies(classes, num_ahead, only_against=only_against)
+    num_pairs = _count_copies(classes, num_references, only_against=only_against)
     if found is None:
         return num_pairs
     rows, representatives = _listed(classes, found.rows)
@@ -56,15 +56,15 @@ def count_pairs(
     return num_pairs
 
 
-def _count_copies(classes: pa.Table, num_ahead: int, *, only_against: bool) -> int:
+def _count_copies(classes: pa.Table, num_references: int, *, only_against: bool) -> int:
     """Count the pairs of exact copies, except those of two reference documents, or of two input documents."""
     copies, representatives = (
         classes.column(name).to_numpy() for name in ("row", "representative")
     )
     firsts, class_of = np.unique(representatives, return_inverse=True)
     sizes = np.bincount(class_of, minlength=firsts.size) + 1
-    num_own = np.bincount(class_of[copies >= num_ahead], minlength=firsts.size) + (
-        firsts >= num_ahead
+    num_own = np.bincount(class_of[copies >= num_references], minlength=firsts.size) + (
+        firsts >= num_references
     )
     num_twins = 0 if only_against else num_own * (num_own - 1) // 2
     return int((num_twins + num_own * (sizes - num_own)).sum())
@@ -74,7 +74,7 @@ def list_pairs(
     classes: pa.Table,
     found: FoundPairs,
     *,
-    num_ahead: int,
+    num_references: int,
     only_against: bool = False,
     listed_at_once: int = LISTED_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ def list_pairs(
     rows, representatives = _listed(classes, found.rows)
     # Each class has two parts: an even key for its reference documents, an odd one for those of the
     # input.
-    keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_ahead)
+    keys = 2 * np.searchsorted(rows, representatives) + (rows >= num_references)
     parts = _Parts(rows, keys)
     links = _link(parts, found, listed_at_once, only_against=only_against)
     ordered = found.sort(links, _LINKS, [("link", "ascending")])

@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 # Takes the later document, the earlier one and the similarity of pairs.
 Put = Callable[[Array, Array, Array], None]
 # Pairs found at once, of 24 bytes; twice as many while their arrays grow.
-MOST_PAIRS: Final = 1 << 18
+MAX_PAIRS: Final = 1 << 18
 # The fields of an outcome that have an entry per document.
 _OF_DOCUMENTS: Final = ("matches", "values", "parents", "compared")
 
@@ -79,7 +79,7 @@ def match_components(
 def _walk(
     documents: kernel.Documents, component_ends: Array, lists: kernel.Lists, work: _Work, start: int
 ) -> list[_Hot]:
-    """Walk from a document to the end, in steps of about MOST_PAIRS pairs; return the hot components left on the way.
+    """Walk from a document to the end, in steps of about MAX_PAIRS pairs; return the hot components left on the way.
 
     Every step enters the earlier documents of its component into the lists again, which takes less
     time than finding the pairs of a step.
@@ -97,7 +97,7 @@ def _walk(
             work.outcome,
             stops,
             start,
-            MOST_PAIRS,
+            MAX_PAIRS,
         )
         if left.size:
             work.put(left, right, similarities)

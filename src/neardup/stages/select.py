@@ -18,22 +18,23 @@ from neardup.measures.registry import measure_of
 I64 = npt.NDArray[np.int64]
 
 
-def select(found: pa.RecordBatch, num_ahead: int, *, only_against: bool = False) -> pa.RecordBatch:
+def select(
+    found: pa.RecordBatch, num_references: int, *, only_against: bool = False
+) -> pa.RecordBatch:
     """Return the kept row for every removed row, with their similarity.
 
     `found` holds verified documents, or copies with the result of their representatives. A copy
-    follows its
-    representative: it points to the kept document of the representative, or to the representative
-    itself, even if a document that was kept later is more similar. Rows below `num_ahead` are never
-    removed; with `only_against` other rows are removed for these alone, so copies of each other
-    stay.
+    follows its representative: it points to the kept document of the representative, or to the
+    representative itself, even if a document that was kept later is more similar. Rows below
+    `num_references` are never removed; with `only_against` other rows are removed for these alone,
+    so copies of each other stay.
     """
     rows = found.column("row")
     itself = found.column("representative" if "representative" in found.schema.names else "row")
     kept_rows = pc.coalesce(found.column("kept_row"), itself)
-    is_removed = pc.and_(pc.not_equal(rows, kept_rows), pc.greater_equal(rows, num_ahead))
+    is_removed = pc.and_(pc.not_equal(rows, kept_rows), pc.greater_equal(rows, num_references))
     if only_against:
-        is_removed = pc.and_(is_removed, pc.less(kept_rows, num_ahead))
+        is_removed = pc.and_(is_removed, pc.less(kept_rows, num_references))
     columns = [rows, kept_rows, pc.coalesce(found.column("similarity"), 1.0)]
     return pa.record_batch(
         [column.filter(is_removed) for column in columns], schema=schema.SELECTION
@@ -70,9 +71,9 @@ def thin_table(members: pa.Table, priority: I64, per_cluster: int) -> pa.Table:
     )
 
 
-def of_ahead(batch: pa.RecordBatch, column: str, num_ahead: int) -> pa.RecordBatch:
+def of_references(batch: pa.RecordBatch, column: str, num_references: int) -> pa.RecordBatch:
     """Return the rows that name a reference document in a column."""
-    return batch.filter(pc.less(batch.column(column), num_ahead))
+    return batch.filter(pc.less(batch.column(column), num_references))
 
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:

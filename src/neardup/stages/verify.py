@@ -50,15 +50,15 @@ def verify(
         else np.empty(0, np.int64)
     )
     component_ends = np.r_[starts, places.size].astype(np.int64)
-    is_ahead = are_ahead(batch)
-    initial = initial_state(roles_within(is_ahead, config))
+    is_reference = are_references(batch)
+    initial = initial_state(roles_within(is_reference, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
         outcome, num_pairs = compare(
             documents, component_ends, plan, config, initial, walked, put or held.append
         )
     matches, values, parents, compared, _ = outcome
     if config.cluster == "components":
-        matches = np.where((parents == places) | is_ahead, NOBODY, parents)
+        matches = np.where((parents == places) | is_reference, NOBODY, parents)
         similarities(documents.items, places, parents, values)
     return verified(
         documents.rows,
@@ -90,19 +90,19 @@ def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Documen
     return kernel.Documents(items, signatures, keys, rows)
 
 
-def are_ahead(batch: pa.RecordBatch) -> Bools:
+def are_references(batch: pa.RecordBatch) -> Bools:
     """Return which documents of a batch are reference documents, ahead of all input."""
-    is_ahead: Bools = batch.column("priority").to_numpy() == schema.AHEAD
-    return is_ahead
+    is_reference: Bools = batch.column("priority").to_numpy() == schema.REFERENCE_PRIORITY
+    return is_reference
 
 
-def roles_within(is_ahead: Bools, config: Config) -> U8:
+def roles_within(is_reference: Bools, config: Config) -> U8:
     """Return roles: input documents are compared with earlier ones; reference documents only serve as targets.
 
     With `only_against` input documents are compared with reference documents alone.
     """
     own = kernel.COMPARED if config.only_against else kernel.COMPARED | kernel.ENTERED
-    return np.where(is_ahead, kernel.ENTERED, own).astype(np.uint8)
+    return np.where(is_reference, kernel.ENTERED, own).astype(np.uint8)
 
 
 def compare(

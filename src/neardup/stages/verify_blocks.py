@@ -28,7 +28,7 @@ from neardup.stages.verify import (
     U8,
     Bools,
     PutPairs,
-    are_ahead,
+    are_references,
     compare,
     prepare,
     roles_within,
@@ -61,7 +61,7 @@ class _Outcome:
 
     start: int
     rows: I64
-    is_ahead: Bools
+    is_reference: Bools
     is_kept: Bools
     kept_rows: I64
     values: F64
@@ -112,7 +112,7 @@ def verify_blocks(
         with tally.counter(
             block.num_rows, walks=num_walks if is_leading else 1 + len(outcomes)
         ) as walked:
-            if outcome.is_ahead.all():
+            if outcome.is_reference.all():
                 pass  # reference documents are not compared with each other
             elif is_leading:
                 kept = _merged(blocks.stored(), block)
@@ -121,7 +121,7 @@ def verify_blocks(
                 earlier = zip(outcomes, blocks, strict=False)
                 _compare_with_earlier(documents, outcome, earlier, parents, plan, config, walked)
                 _compare_within(documents, outcome, parents, plan, config, walked)
-        is_met = outcome.is_ahead if config.only_against else outcome.is_kept
+        is_met = outcome.is_reference if config.only_against else outcome.is_kept
         if is_leading and is_met.any():
             blocks.put(block.filter(pa.array(is_met)))
         outcomes.append(outcome)
@@ -138,7 +138,7 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | No
     return _Outcome(
         start=outcomes[-1].part.stop if outcomes else 0,
         rows=block.column("row").to_numpy().copy(),
-        is_ahead=are_ahead(block),
+        is_reference=are_references(block),
         is_kept=np.ones(block.num_rows, np.bool_),
         kept_rows=np.zeros(block.num_rows, np.int64),
         values=np.zeros(block.num_rows),
@@ -182,12 +182,12 @@ def _compare_with_kept(
     num_walks, last = 1, None
     for batch in kept:
         if last is not None:
-            roles = np.where(outcome.is_ahead, 0, COMPARED).astype(np.uint8)
+            roles = np.where(outcome.is_reference, 0, COMPARED).astype(np.uint8)
             _walk_behind(last, documents, outcome, roles, plan, config, walked)
             num_walks += 1
         last = batch
     _walk_behind(
-        last, documents, outcome, roles_within(outcome.is_ahead, config), plan, config, walked
+        last, documents, outcome, roles_within(outcome.is_reference, config), plan, config, walked
     )
     return num_walks
 
@@ -225,14 +225,16 @@ def _compare_with_earlier(
 ) -> None:
     """Compare a block with all documents of earlier ones, and record the unions in `parents`."""
     for earlier, batch in earlier_blocks:
-        is_met = earlier.is_ahead if config.only_against else np.ones(earlier.rows.size, np.bool_)
+        is_met = (
+            earlier.is_reference if config.only_against else np.ones(earlier.rows.size, np.bool_)
+        )
         if not is_met.any():
             continue
         places = np.concatenate([_places(earlier), _places(outcome)])
         roots = _roots(parents, places)
         both = _joined(prepare(batch, plan, config), documents)
         state = InitialState(
-            roles=_roles_between(is_met, outcome.is_ahead),
+            roles=_roles_between(is_met, outcome.is_reference),
             values=np.concatenate([earlier.values, outcome.values]),
             rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
             parents=_firsts(roots),
@@ -248,7 +250,7 @@ def _compare_within(
     """Compare the documents of a block with each other."""
     roots = _roots(parents, _places(outcome))
     state = InitialState(
-        roles=roles_within(outcome.is_ahead, config),
+        roles=roles_within(outcome.is_reference, config),
         values=outcome.values.copy(),
         rows=outcome.kept_rows.copy(),
         parents=_firsts(roots),
@@ -270,11 +272,11 @@ def _compare(
     return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked, put)
 
 
-def _roles_between(is_met: Bools, is_ahead: Bools) -> U8:
+def _roles_between(is_met: Bools, is_reference: Bools) -> U8:
     """Return roles: the documents of a block are compared only with the earlier ones that are to be met."""
-    return np.concatenate([np.where(is_met, ENTERED, 0), np.where(is_ahead, 0, COMPARED)]).astype(
-        np.uint8
-    )
+    return np.concatenate(
+        [np.where(is_met, ENTERED, 0), np.where(is_reference, 0, COMPARED)]
+    ).astype(np.uint8)
 
 
 def _joined(first: Documents, second: Documents) -> Documents:
@@ -318,7 +320,7 @@ def _close(blocks: Blocks, outcomes: list[_Outcome], parents: I64, config: Confi
     rows = np.concatenate([np.empty(0, np.int64), *(outcome.rows for outcome in outcomes)])
     is_first = np.zeros(rows.size, np.bool_)
     for outcome in outcomes:
-        is_removed = (roots[outcome.part] != _places(outcome)) & ~outcome.is_ahead
+        is_removed = (roots[outcome.part] != _places(outcome)) & ~outcome.is_reference
         is_first[roots[outcome.part][is_removed]] = True
         outcome.is_kept, outcome.kept_rows = ~is_removed, rows[roots[outcome.part]]
     for outcome, block in zip(outcomes, blocks, strict=True):

@@ -12,14 +12,14 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from neardup.web.problems import encode_problem, problem
 
-MOST_HEADERS: Final = 1 << 14
+MAX_HEADERS: Final = 1 << 14
 # A client may take this long to send the headers of a request, after it connected or after the last
 # answer.
 HEADER_SECONDS: Final = 10.0
 # Nothing on an error that comes from here is a page.
 _POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 # Long enough for every reason that h11 gives; some of them quote the request.
-_MOST_REASON: Final = 200
+_MAX_REASON: Final = 200
 # The same numbers on every platform; the module `socket` is for those who fetch something.
 _IPPROTO_TCP: Final = 6
 _TCP_NODELAY: Final = 1
@@ -57,7 +57,7 @@ class Connection(H11Protocol):
         status = 400
         if isinstance(cause, h11.RemoteProtocolError):
             status = cause.error_status_hint
-            msg = f"this is not a valid HTTP request: {str(cause)[:_MOST_REASON]}"
+            msg = f"this is not a valid HTTP request: {str(cause)[:_MAX_REASON]}"
         self._end_with(status, "malformed", msg, "send HTTP/1.1; /docs lists all routes")
 
     def _start_timer(self) -> None:

@@ -23,12 +23,12 @@ from neardup.web.run_view import RunView
 I64 = npt.NDArray[np.int64]
 
 # A page gets at most this many characters of a text.
-MOST_CHARACTERS: Final = 50_000
+MAX_CHARACTERS: Final = 50_000
 # Longer texts, in bytes, are not compared again for a report.
-_MOST_COMPARED: Final = 1 << 20
+_MAX_COMPARED: Final = 1 << 20
 # Once this many bytes of text are held for a page, it gets only the first characters of further
 # texts.
-_MOST_HELD: Final = 128 << 20
+_MAX_HELD: Final = 128 << 20
 _FIRST_CHARACTERS: Final = 2_000
 
 
@@ -78,7 +78,7 @@ def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
             first += records.num_rows
 
 
-def make_text(content: bytes, most_characters: int = MOST_CHARACTERS) -> Text:
+def make_text(content: bytes, most_characters: int = MAX_CHARACTERS) -> Text:
     """Return a text for the page, cut if it is long; a set has one item per line."""
     # A character takes at most four bytes, so a long text is not decoded as a whole.
     text = content[: 4 * most_characters].decode("utf-8", errors="ignore")
@@ -116,9 +116,9 @@ def gather(run: RunView, wanted: I64) -> Gathered:
             keys[at].tolist(), chosen.cast(pa.large_binary()), sizes.tolist(), strict=True
         ):
             raw = content.as_py()
-            text = make_text(raw, MOST_CHARACTERS if held < _MOST_HELD else _FIRST_CHARACTERS)
+            text = make_text(raw, MAX_CHARACTERS if held < _MAX_HELD else _FIRST_CHARACTERS)
             found.texts[key], found.num_shingles[key] = text, size
-            if len(raw) <= _MOST_COMPARED and held < _MOST_HELD:
+            if len(raw) <= _MAX_COMPARED and held < _MAX_HELD:
                 found.contents[key] = raw
                 held += len(raw)
     return found

@@ -16,7 +16,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-MOST_BODY: Final = 4_000_000
+MAX_BODY: Final = 4_000_000
 # A larger answer is sent in pieces: the next one when the client has taken the last one.
 PIECE: Final = 1 << 16
 # DNS rebinding: a foreign page whose name resolves to this machine still sends its own name as the
@@ -142,7 +142,7 @@ class Guard:
             if message["type"] == "http.disconnect":
                 raise DisconnectedError
             part = message.get("body", b"")
-            if len(body) + len(part) > MOST_BODY:
+            if len(body) + len(part) > MAX_BODY:
                 raise _too_large()
             self._check_held(len(body) + len(part), added=len(part))
             body += part
@@ -241,13 +241,13 @@ def _check_sender(headers: dict[str, str]) -> None:
 
 def _check_length(headers: dict[str, str]) -> None:
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > MOST_BODY:
+    if not length.isdecimal() or int(length) > MAX_BODY:
         raise _too_large()
 
 
 def _too_large() -> RefusedError:
     return RefusedError(
-        413, "too_large", f"a request must not exceed {MOST_BODY:,} bytes", "send a shorter text"
+        413, "too_large", f"a request must not exceed {MAX_BODY:,} bytes", "send a shorter text"
     )
 
 

@@ -14,13 +14,13 @@ from neardup.web.run_view import RunView
 
 # The other columns of a file are read as a whole, 0.2 s for a file of this size, so larger files
 # are skipped.
-_MOST_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 64 << 20
 # The approximate expansion of compressed text.
 _GROWTH: Final = 8
 # Tables are held until they are this large in total.
-_MOST_HELD: Final = 64 << 20
-_MOST_COLUMNS: Final = 20
-_MOST_CHARACTERS: Final = 200
+_MAX_HELD: Final = 64 << 20
+_MAX_COLUMNS: Final = 20
+_MAX_CHARACTERS: Final = 200
 
 
 class OtherColumns:
@@ -35,10 +35,10 @@ class OtherColumns:
     def note(self) -> str | None:
         """What the page says if the columns of some files are not shown."""
         if not any(
-            entry["size"] > _MOST_BYTES for entry in self._run.report.inputs if "size" in entry
+            entry["size"] > _MAX_BYTES for entry in self._run.report.inputs if "size" in entry
         ):
             return None
-        return f"Other columns are shown for files of up to {_MOST_BYTES >> 20} MB only."
+        return f"Other columns are shown for files of up to {_MAX_BYTES >> 20} MB only."
 
     def of(self, key: int) -> dict[str, str] | None:
         """Return the other columns of a document as texts; None for a file that has none or is large."""
@@ -56,7 +56,7 @@ class OtherColumns:
         if at not in self._tables:
             table = self._read(at)
             held = sum(own.nbytes for own in self._tables.values() if own is not None)
-            if held + (0 if table is None else table.nbytes) > _MOST_HELD:
+            if held + (0 if table is None else table.nbytes) > _MAX_HELD:
                 self._tables.clear()
             self._tables[at] = table
         return self._tables[at]
@@ -65,7 +65,7 @@ class OtherColumns:
         config = self._run.report.config
         try:
             file = finished_run.find_again(self._run.report.inputs[at], config)
-            if file.size * (_GROWTH if file.compression else 1) > _MOST_BYTES:
+            if file.size * (_GROWTH if file.compression else 1) > _MAX_BYTES:
                 return None
             form = formats.load(file.format)
             columns = choose_columns(file, form.column_names(file, config), config)
@@ -76,7 +76,7 @@ class OtherColumns:
         except DataError:
             return None
         names = (
-            [] if table is None else [name for name in table.column_names if name][:_MOST_COLUMNS]
+            [] if table is None else [name for name in table.column_names if name][:_MAX_COLUMNS]
         )
         return table.select(names) if table is not None and names else None
 
@@ -85,6 +85,6 @@ def _cut(value: str) -> str:
     """Return a value, visibly truncated if it is long."""
     return (
         value
-        if len(value) <= _MOST_CHARACTERS
-        else f"{value[:_MOST_CHARACTERS]}… ({len(value):,} characters)"
+        if len(value) <= _MAX_CHARACTERS
+        else f"{value[:_MAX_CHARACTERS]}… ({len(value):,} characters)"
     )

@@ -19,9 +19,9 @@ from neardup.web.run_view import RunView
 
 NUM_LARGEST: Final = 10
 # Rejected rows, reasons, warnings and files that the overview lists; it counts all.
-_MOST_ROWS: Final = 100
-_MOST_REASONS: Final = 20
-_MOST_FILES: Final = 50
+_MAX_ROWS: Final = 100
+_MAX_REASONS: Final = 20
+_MAX_FILES: Final = 50
 # Above this many pairs, selecting again for every step takes too long.
 _MANY_PAIRS: Final = 20_000_000
 _NO_PAIRS: Final = "Run `neardup dedup` with `--pairs` to see what a higher threshold would remove."
@@ -50,7 +50,7 @@ def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any
         "settings": [[name, _spelled(value)] for name, value in run.settings],
         "files": [
             {"file": entry["file"], "rows": entry["rows"], "ahead": entry["ahead"]}
-            for entry in report.inputs[:_MOST_FILES]
+            for entry in report.inputs[:_MAX_FILES]
         ],
         "num_files": len(report.inputs),
         "histogram": _histogram(run),
@@ -163,8 +163,8 @@ def _rejected(run: RunView) -> dict[str, Any]:
     reasons = Counter(rejected.column("reason").to_pylist())
     return {
         "total": rejected.num_rows,
-        "reasons": [list(reason) for reason in reasons.most_common(_MOST_REASONS)],
-        "rows": rejected.slice(0, _MOST_ROWS).to_pylist(),
+        "reasons": [list(reason) for reason in reasons.most_common(_MAX_REASONS)],
+        "rows": rejected.slice(0, _MAX_ROWS).to_pylist(),
     }
 
 

@@ -21,18 +21,18 @@ from neardup.web.run_view import RunView
 I64 = npt.NDArray[np.int64]
 
 # How many clusters a file shows: the largest, and as many drawn by a hash of the row.
-MOST_LARGEST: Final = 500
-MOST_DRAWN: Final = 500
+MAX_LARGEST: Final = 500
+MAX_DRAWN: Final = 500
 # Members of a cluster in a file: the most similar and the least similar ones.
-MOST_MEMBERS: Final = 20
-MOST_ALONE: Final = 100
+MAX_MEMBERS: Final = 20
+MAX_ALONE: Final = 100
 # The most documents in the heat map of a cluster, which compares every pair.
 HEAT_MAP: Final = range(4, 21)
 _CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
 # The page shows fewer clusters before it shows fewer characters than this of each text.
-_LEAST_CUT: Final = 2_000
+_MIN_CUT: Final = 2_000
 _WHOLE: Final = 1 << 40
-_MOST_OF_ID: Final = 1_000
+_MAX_OF_ID: Final = 1_000
 # Texts are stored as numbers of pieces, because near-duplicates share most of them.
 _PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]*(?:[.;!?]+ ?|\n+|\Z)")
 
@@ -80,7 +80,7 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
         chosen = sample.share(part)
         data, keys = _encode(run, chosen, fixed, pieces, 0)
         cut = pieces.cut_for(keys, limit - len(data.encode()))
-        if cut >= _LEAST_CUT or (part == 0 and cut):
+        if cut >= _MIN_CUT or (part == 0 and cut):
             return _encode(run, chosen, fixed, pieces, cut)[0]
         if texts is None and len(data.encode()) <= limit:
             break
@@ -91,25 +91,25 @@ def _cut_id(doc_id: str) -> str:
     """Cut a very long id, which the page shows cut anyway; the table of documents has the whole one."""
     return (
         doc_id
-        if len(doc_id) <= _MOST_OF_ID
-        else f"{doc_id[: _MOST_OF_ID // 2]}…{doc_id[-_MOST_OF_ID // 2 :]}"
+        if len(doc_id) <= _MAX_OF_ID
+        else f"{doc_id[: _MAX_OF_ID // 2]}…{doc_id[-_MAX_OF_ID // 2 :]}"
     )
 
 
 def _draw(run: RunView) -> _Sample:
     clusters = run.clusters
     by_size = np.lexsort((clusters.keys, -clusters.sizes))
-    rest = by_size[MOST_LARGEST:]
-    drawn = rest[np.argsort(mix(clusters.keys[rest].astype(np.uint64)), kind="stable")[:MOST_DRAWN]]
+    rest = by_size[MAX_LARGEST:]
+    drawn = rest[np.argsort(mix(clusters.keys[rest].astype(np.uint64)), kind="stable")[:MAX_DRAWN]]
     keys = run.document_keys
     if keys is None:
-        return _Sample(by_size[:MOST_LARGEST], drawn, np.empty(0, np.int64))
+        return _Sample(by_size[:MAX_LARGEST], drawn, np.empty(0, np.int64))
     single = np.setdiff1d(keys, np.concatenate([clusters.keys, run.removals.keys]))
-    alone = single[np.argsort(mix(single.astype(np.uint64)), kind="stable")[:MOST_ALONE]]
-    return _Sample(by_size[:MOST_LARGEST], drawn, alone)
+    alone = single[np.argsort(mix(single.astype(np.uint64)), kind="stable")[:MAX_ALONE]]
+    return _Sample(by_size[:MAX_LARGEST], drawn, alone)
 
 
-def shown_members(members: I64, most: int = MOST_MEMBERS) -> I64:
+def shown_members(members: I64, most: int = MAX_MEMBERS) -> I64:
     """Return the members of a cluster that are shown: all, or the most similar and the least similar ones."""
     return (
         members
@@ -174,7 +174,7 @@ def _encode(
             "largest": int(sample.largest.size),
             "drawn": int(sample.drawn.size),
             "alone": int(sample.alone.size),
-            "members": MOST_MEMBERS,
+            "members": MAX_MEMBERS,
             "documents": len(documents.columns["key"]),
         },
         "texts": {"state": "here" if fixed.absent is None else "absent", "reason": fixed.absent},

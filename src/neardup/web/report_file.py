@@ -16,15 +16,15 @@ from neardup.web.page_data import page_data
 from neardup.web.run_view import RunView
 
 DEFAULT_LIMIT: Final = 3_000_000
-_LEAST_LIMIT: Final = 300_000
+_MIN_LIMIT: Final = 300_000
 
 
 def check_limit(limit: int | str) -> int:
     """Return a limit in bytes; raise if no page fits into it."""
     size = as_bytes("limit", limit)
-    if size < _LEAST_LIMIT:
+    if size < _MIN_LIMIT:
         raise ConfigError(
-            f"`limit` must be at least {_LEAST_LIMIT // 1000} kB, got {limit!r}", hint="use '3MB'"
+            f"`limit` must be at least {_MIN_LIMIT // 1000} kB, got {limit!r}", hint="use '3MB'"
         )
     return size
 

@@ -15,7 +15,7 @@ from neardup.index.result_types import Match
 from neardup.version import VERSION
 
 # 100 documents with the largest payloads fit.
-MOST_ANSWER: Final = 8_000_000
+MAX_ANSWER: Final = 8_000_000
 _FIELDS: Final = ("doc_id", "similarity", "is_estimate", "payload")
 
 
@@ -23,7 +23,7 @@ class TooManyMatchesError(DataError):
     """The matches of a query have more bytes than an answer may have."""
 
     def __init__(self, num_fitting: int) -> None:
-        message = f"the matches have more than {MOST_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
+        message = f"the matches have more than {MAX_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
         hint = (
             f'request fewer: "k": {num_fitting}'
             if num_fitting
@@ -97,7 +97,7 @@ def _encode(matches: Iterable[Match]) -> bytes:
             fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode()
         num_bytes += len(part) + 1
-        if num_bytes > MOST_ANSWER:
+        if num_bytes > MAX_ANSWER:
             raise TooManyMatchesError(len(parts))
         parts.append(part)
     return b'{"matches":[' + b",".join(parts) + b"]}"

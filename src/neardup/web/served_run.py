@@ -24,14 +24,14 @@ from neardup.web.text_store import TextStore
 from neardup.web.word_index import Query
 
 I64 = npt.NDArray[np.int64]
-MOST_FOUND: Final = 200
+MAX_FOUND: Final = 200
 # Characters of a text that lists of documents quote.
 EXCERPT: Final = 160
 # Members of a cluster that are shown: the most similar and the least similar ones.
-MOST_SHOWN: Final = 200
+MAX_SHOWN: Final = 200
 # Texts of more bytes in total are not compared again while a user waits: comparing this many takes
 # about 0.2 s.
-_MOST_COMPARED: Final = 24 << 20
+_MAX_COMPARED: Final = 24 << 20
 
 
 class UnknownError(DataError):
@@ -125,7 +125,7 @@ class ServedRun:
         number = clusters.find(key)
         if number is None:
             raise UnknownError(f"there is no cluster {key}", hint="/v1/clusters lists all")
-        members = shown_members(clusters.members(number), MOST_SHOWN)
+        members = shown_members(clusters.members(number), MAX_SHOWN)
         keys = [key, *self._run.removals.keys[members].tolist()]
         return {
             "key": key,
@@ -140,7 +140,7 @@ class ServedRun:
     def _contents(self, keys: list[int]) -> list[bytes] | None:
         """The whole texts of some documents; None if one is missing, or if together they are too long to compare."""
         sizes = [self._texts.num_bytes(key) for key in keys]
-        if None in sizes or sum(filter(None, sizes)) > _MOST_COMPARED:
+        if None in sizes or sum(filter(None, sizes)) > _MAX_COMPARED:
             return None
         return [content for content in map(self._texts.content, keys) if content is not None]
 
@@ -191,7 +191,7 @@ class ServedRun:
 
     def named(self, doc_id: str) -> dict[str, Any]:
         """Return the documents with an id."""
-        keys = self._keys_of(pc.equal(self._run.document_ids, doc_id))[:MOST_FOUND].tolist()
+        keys = self._keys_of(pc.equal(self._run.document_ids, doc_id))[:MAX_FOUND].tolist()
         if not keys:
             raise UnknownError(
                 f"no document is named {doc_id!r}", hint="/v1/documents?search=... finds documents"
@@ -226,7 +226,7 @@ class ServedRun:
         by_words = self._texts.find(query)
         is_found[np.searchsorted(own, by_words[by_words >= own[:1]] if own.size else own)] = True
         found, named = own[is_found], self._keys_of(pc.equal(ids, wanted))
-        keys = np.r_[named, np.setdiff1d(found[: MOST_FOUND + named.size], named)][:MOST_FOUND]
+        keys = np.r_[named, np.setdiff1d(found[: MAX_FOUND + named.size], named)][:MAX_FOUND]
         rows = [
             self._document(key, has_text=False)
             | {"text": _excerpt(self._texts.beginning(key), query)}

@@ -24,7 +24,7 @@ from neardup.api import load
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.index_folder import is_index
 from neardup.version import VERSION
-from neardup.web.connection import MOST_HEADERS, Connection
+from neardup.web.connection import MAX_HEADERS, Connection
 from neardup.web.guard import DEFAULT_LIMITS, Guard, Limits
 from neardup.web.page import render_page, sources
 from neardup.web.problems import problem
@@ -33,10 +33,10 @@ from neardup.web.served_run import ServedRun, UnknownError
 
 DEFAULT_PORT: Final = 8321
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-MOST_TEXT: Final = 1_000_000
-_MOST_KEY: Final = 2**53
+MAX_TEXT: Final = 1_000_000
+_MAX_KEY: Final = 2**53
 Served = ServedRun | ServedIndex
-Key = Annotated[int, Query(ge=0, le=_MOST_KEY)]
+Key = Annotated[int, Query(ge=0, le=_MAX_KEY)]
 Words = Annotated[str, Query(max_length=1000)]
 
 
@@ -67,7 +67,7 @@ _ASKED: Final = {
                     "type": "object",
                     "required": ["text"],
                     "properties": {
-                        "text": {"type": "string", "maxLength": MOST_TEXT},
+                        "text": {"type": "string", "maxLength": MAX_TEXT},
                         "k": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
                     },
                 }
@@ -138,7 +138,7 @@ def _cluster_routes(run: ServedRun) -> APIRouter:
 
     @router.get("/clusters")
     def clusters(
-        offset: Annotated[int, Query(ge=0, le=_MOST_KEY)] = 0,
+        offset: Annotated[int, Query(ge=0, le=_MAX_KEY)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         sort: Literal["size", "-size", "weakest", "-weakest", "id", "-id"] = "size",
         search: Words = "",
@@ -204,9 +204,9 @@ def _index_routes(index: ServedIndex) -> APIRouter:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = 'send {"text": "..."} as JSON'
             return JSONResponse(problem("invalid", str(error), hint), 422)
-        if len(asked.text) > MOST_TEXT:
+        if len(asked.text) > MAX_TEXT:
             too_large = problem(
-                "too_large", f"a text must not exceed {MOST_TEXT:,} characters", "send a part of it"
+                "too_large", f"a text must not exceed {MAX_TEXT:,} characters", "send a part of it"
             )
             return JSONResponse(too_large, 413)
         matches = await asyncio.wrap_future(index.submit(asked.text, asked.k))
@@ -322,7 +322,7 @@ def configure(
         host=host,
         port=port,
         http=protocol,
-        h11_max_incomplete_event_size=MOST_HEADERS,
+        h11_max_incomplete_event_size=MAX_HEADERS,
         log_level="critical",
         access_log=False,
         server_header=False,

@@ -275,7 +275,7 @@ def test_batches_read_ahead_come_in_order_and_raise_what_the_reader_raises(threa
         yield from batches_of([1], [2], [3])
         raise ValueError("the reader failed")
 
-    batches = LocalEngine(threads).ahead(read())
+    batches = LocalEngine(threads).read_ahead(read())
     assert [next(batches).column("row").to_pylist() for _ in range(3)] == [[1], [2], [3]]
     with pytest.raises(ValueError, match="the reader failed"):
         next(batches)

@@ -43,7 +43,7 @@ def random_members(seed, num_rows=120, num_components=20):
     labels = rng.choices(rng.sample(rows, k=num_components), shares, k=num_rows)
     text_bytes = [rng.choice([0, 1, 10, 100]) for _ in rows]
     cost = [2 * size + rng.choice([10, 50]) for size in text_bytes]
-    priority = [rng.choice([schema.AHEAD, 0, 1, 5, -(2**40)]) for _ in rows]
+    priority = [rng.choice([schema.REFERENCE_PRIORITY, 0, 1, 5, -(2**40)]) for _ in rows]
     return pa.table([rows, labels, priority, text_bytes, cost], schema=MEMBERS)
 
 
@@ -173,7 +173,7 @@ def random_documents(seed, num_documents=90):
     texts = [
         " ".join(f"{page}x{rng.choice([at, at, at, 0])}" for at in range(12)) for page in pages
     ]
-    priority = [rng.choice([schema.AHEAD, 0, 1, 2]) for _ in rows]
+    priority = [rng.choice([schema.REFERENCE_PRIORITY, 0, 1, 2]) for _ in rows]
     documents = pa.table([rows, texts, priority, [0] * num_documents], schema=schema.DOCUMENTS)
     smallest = {
         page: min(row for row, other in zip(rows, pages, strict=True) if other == page)

@@ -82,18 +82,18 @@ def ignore(steps):
     del steps
 
 
-def documents_of(tmp_path, paths, ahead=(), **settings):
+def documents_of(tmp_path, paths, references=(), **settings):
     config = Config(**settings)
     files = [
         file
-        for group in (ahead, paths)
+        for group in (references, paths)
         if group
         for file in find_files(list(map(str, group)), config)
     ]
     workspace = Workspace(tmp_path / "work")
     workspace.folder.mkdir(exist_ok=True)
-    num_ahead = len(find_files(list(map(str, ahead)), config)) if ahead else 0
-    return FileReader(FileLayout(files, num_ahead, config), workspace)
+    num_references = len(find_files(list(map(str, references)), config)) if references else 0
+    return FileReader(FileLayout(files, num_references, config), workspace)
 
 
 def read_all(documents):
@@ -110,8 +110,8 @@ def read_all(documents):
     return pa.Table.from_batches(placed, schema.DOCUMENTS)
 
 
-def settled(tmp_path, paths, ahead=(), **settings):
-    documents = documents_of(tmp_path, paths, ahead, **settings)
+def settled(tmp_path, paths, references=(), **settings):
+    documents = documents_of(tmp_path, paths, references, **settings)
     return documents, read_all(documents)
 
 
@@ -325,9 +325,9 @@ def test_reference_documents_come_first_and_are_not_input(tmp_path):
     documents, table = settled(
         tmp_path, [tmp_path / "new.jsonl"], [tmp_path / "old.jsonl"], keep="max:score"
     )
-    assert documents.num_ahead == 2
-    assert table.column("priority").to_pylist()[0] == schema.AHEAD
-    assert schema.AHEAD not in table.column("priority").to_pylist()[1:]
+    assert documents.num_references == 2
+    assert table.column("priority").to_pylist()[0] == schema.REFERENCE_PRIORITY
+    assert schema.REFERENCE_PRIORITY not in table.column("priority").to_pylist()[1:]
     assert ids(documents) == ["c", "new.jsonl:3"]
     assert [
         (row["file"], row["row"])
@@ -335,12 +335,14 @@ def test_reference_documents_come_first_and_are_not_input(tmp_path):
         for row in batch.to_pylist()
     ] == [("new.jsonl", 2)]
     assert [
-        row["file"] for batch in documents.notes.rejected(ahead=True) for row in batch.to_pylist()
+        row["file"]
+        for batch in documents.notes.rejected(references=True)
+        for row in batch.to_pylist()
     ] == ["old.jsonl"]
-    assert (documents.notes.count("documents"), documents.notes.count("documents", ahead=True)) == (
-        2,
-        1,
-    )
+    assert (
+        documents.notes.count("documents"),
+        documents.notes.count("documents", references=True),
+    ) == (2, 1)
     assert [entry["ahead"] for entry in documents.layout.summary()] == [True, False]
 
 

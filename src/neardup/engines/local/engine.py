@@ -265,7 +265,7 @@ class LocalEngine(Threads):
     ) -> Counts:
         """Count on one thread, because concurrent increments of a counter would be lost; another one reads ahead."""
         counts = np.zeros(num_places, np.uint8)
-        for batch in self.ahead(filtered(table, columns, where)):
+        for batch in self.read_ahead(filtered(table, columns, where)):
             step(batch, counts)
         return counts
 

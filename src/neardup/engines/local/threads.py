@@ -101,7 +101,7 @@ class Threads:
                 future.cancel()
                 slots.release()
 
-    def ahead(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read_ahead(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Iterate over batches while another thread, if there is one, prepares the next."""
         if self.threads == 1:
             yield from batches

@@ -53,8 +53,8 @@ _WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
 # Formats that take less time to read than their texts to sketch.
 _CHEAP: Final = (parquet, arrow)
 # Bytes of text that are worth a task of their own, and the most tasks that read the same part.
-_LEAST_SHARE: Final = 16 << 20
-_MOST_SHARES: Final = 8
+_MIN_SHARE: Final = 16 << 20
+_MAX_SHARES: Final = 8
 _SHARED_ROW_BITS: Final = 6
 _DIMENSIONS: Final = pa.schema([("row", pa.int64()), ("dimension", pa.int64())])
 
@@ -89,7 +89,7 @@ class _Noted:
     """Shared by both kinds of sources: notes, and ranks by score."""
 
     unit = "bytes"
-    num_ahead = -(1 << 63)  # an id may be below 0
+    num_references = -(1 << 63)  # an id may be below 0
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -117,14 +117,14 @@ class _Noted:
 
     def metrics(self) -> dict[str, Column]:
         """Return the counts of a report: documents and rejected rows of the input, and of the reference files."""
-        is_own, num_shingles = F.col("row") >= F.lit(self.num_ahead), F.col("num_shingles")
+        is_own, num_shingles = F.col("row") >= F.lit(self.num_references), F.col("num_shingles")
         return {
             "own_documents": F.count(F.when(is_own, F.col("num_shingles"))),
             "own_rejected": F.count(F.when(is_own, F.col("reason"))),
             "own_bytes": F.sum(F.when(is_own, F.col("text_bytes"))),
-            "ahead_documents": F.count(F.when(~is_own, F.col("num_shingles"))),
-            "ahead_rejected": F.count(F.when(~is_own, F.col("reason"))),
-            "ahead_shingles": F.sum(F.when(~is_own, num_shingles)),
+            "reference_documents": F.count(F.when(~is_own, F.col("num_shingles"))),
+            "reference_rejected": F.count(F.when(~is_own, F.col("reason"))),
+            "reference_shingles": F.sum(F.when(~is_own, num_shingles)),
             "with_shingles": F.count_if(num_shingles > 0),
             "with_few_shingles": F.count_if((num_shingles > 0) & (num_shingles < FEW_SHINGLES)),
         }
@@ -169,10 +169,10 @@ class _Noted:
         """Return the sketches; ranks replace the priorities."""
         documents = self.documents
         if self._ranks is not None:
-            is_ahead = F.col("priority") == F.lit(schemas.AHEAD)
+            is_reference = F.col("priority") == F.lit(schemas.REFERENCE_PRIORITY)
             ranked = documents.join(self._ranks, "row")
             documents = ranked.withColumn(
-                "priority", F.when(is_ahead, F.col("priority")).otherwise(F.col("rank"))
+                "priority", F.when(is_reference, F.col("priority")).otherwise(F.col("rank"))
             )
         return documents.select(*folded_schema(schema).names)
 
@@ -181,7 +181,11 @@ class FileSource(_Noted):
     """Files that the workers read directly, as the local engine does."""
 
     def __init__(
-        self, spark: SparkSession, files: Sequence[InputFile], num_ahead_files: int, config: Config
+        self,
+        spark: SparkSession,
+        files: Sequence[InputFile],
+        num_reference_files: int,
+        config: Config,
     ) -> None:
         super().__init__(config)
         self._spark = spark
@@ -189,12 +193,12 @@ class FileSource(_Noted):
         # Workers have another current folder. With `strict`, rejections are checked after reading,
         # to raise the first.
         whole = [msgspec.structs.replace(file, path=_whole_path(file.path)) for file in files]
-        self.layout = FileLayout(whole, num_ahead_files, Config.of(config, strict=False))
+        self.layout = FileLayout(whole, num_reference_files, Config.of(config, strict=False))
         self.total = self.layout.total
         self._ends = spark.sparkContext.accumulator({}, EndsParam())
-        self.num_rows, self.num_ahead = (
+        self.num_rows, self.num_references = (
             self.layout.num_parts << ROW_BITS,
-            self.layout.num_ahead_parts << ROW_BITS,
+            self.layout.num_reference_parts << ROW_BITS,
         )
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
@@ -214,7 +218,7 @@ class FileSource(_Noted):
 
     def read_ahead(self) -> Iterator[pa.RecordBatch]:
         """Read the reference documents, on the driver."""
-        for part in range(self.layout.num_ahead_parts):
+        for part in range(self.layout.num_reference_parts):
             for _, rows in read_pieces(self.layout, part):
                 for first_row, found in rows:
                     yield renumber(
@@ -229,11 +233,11 @@ class FileSource(_Noted):
             self.layout.formats[at] in _CHEAP for at in self.layout.own_files()
         ):
             return 1
-        most = max(self.layout.total // (self.layout.num_parts * _LEAST_SHARE), 1)
+        most = max(self.layout.total // (self.layout.num_parts * _MIN_SHARE), 1)
         return min(
             -(-self._spark.sparkContext.defaultParallelism // self.layout.num_parts),
             most,
-            _MOST_SHARES,
+            _MAX_SHARES,
         )
 
     def facts(self) -> dict[str, Any]:

@@ -42,12 +42,12 @@ _WRITTEN: Final = pa.schema([("at", pa.int64())])
 _OWN: Final = ("row", "doc_id", "file", "number")
 
 
-def rejected_table(source: FileSource, *, ahead: bool = False) -> DataFrame:
+def rejected_table(source: FileSource, *, references: bool = False) -> DataFrame:
     """Return schema.REJECTED in input order, for the input or for the reference files."""
-    is_ahead = F.col("row") < source.num_ahead
-    rejected = source.rejected.where(is_ahead if ahead else ~is_ahead)
+    is_reference = F.col("row") < source.num_references
+    rejected = source.rejected.where(is_reference if references else ~is_reference)
     placed = source.add_locations(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
-    num_rows = source.counted["ahead_rejected" if ahead else "own_rejected"]
+    num_rows = source.counted["reference_rejected" if references else "own_rejected"]
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
 
 
@@ -82,7 +82,7 @@ def write_kept(
 ) -> DataFrame:
     """Return a frame with one row per input file that writes its kept rows when computed."""
     layout = source.layout
-    is_absent = F.col("num_shingles").isNull() & (F.col("row") >= source.num_ahead)
+    is_absent = F.col("num_shingles").isNull() & (F.col("row") >= source.num_references)
     absent = source.notes.where(is_absent).selectExpr(
         "row", "cast(null as string) kept_id", "null similarity"
     )
@@ -93,7 +93,7 @@ def write_kept(
     verdicts = removed.select("row", "kept_id", "similarity").unionByName(absent)
     verdicts = verdicts.withColumn("cluster_size", F.lit(None).cast("bigint"))
     if source.config.mark:  # kept rows are listed only for the size of their cluster
-        documents = source.documents.where(F.col("row") >= source.num_ahead)
+        documents = source.documents.where(F.col("row") >= source.num_references)
         sized = (
             cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
         )

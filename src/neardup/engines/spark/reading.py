@@ -166,8 +166,8 @@ def renumber(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.Rec
     """Turn rows and priorities local to a part into those of the whole run, except for scores."""
     rows = documents.column("row").to_numpy() + (part << ROW_BITS)
     priority = documents.column("priority").to_numpy()
-    if part < layout.num_ahead_parts:
-        priority = np.full(rows.size, schema.AHEAD)
+    if part < layout.num_reference_parts:
+        priority = np.full(rows.size, schema.REFERENCE_PRIORITY)
     elif layout.config.keep == "last":
         priority = keep_order.priorities(layout.config.keep, rows)
     columns = [

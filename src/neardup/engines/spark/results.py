@@ -92,10 +92,10 @@ def count_selection(
     """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
     config, removed, special = source.config, engine.total(selection), (0, 0)
     # Only chains of pairs can remove documents below the threshold.
-    if removed and (config.cluster == "components" or source.num_ahead > 0):
+    if removed and (config.cluster == "components" or source.num_references > 0):
         is_below, is_against = (
             F.col("similarity") < config.threshold,
-            F.col("kept_row") < source.num_ahead,
+            F.col("kept_row") < source.num_references,
         )
         found: Any = engine.storage.run(
             selection.agg(F.count_if(is_below), F.count_if(is_against)).first

@@ -48,7 +48,7 @@ _UNSET_PARTITIONS: Final = "200"
 # disk.
 _BYTES_A_PARTITION: Final = 128 << 20
 # Every task that writes for an exchange keeps an entry for each of its partitions.
-_MOST_PARTITIONS: Final = 1 << 15
+_MAX_PARTITIONS: Final = 1 << 15
 _RAISED = re.compile(
     r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL
 )
@@ -82,7 +82,7 @@ class Storage:
     def plan_partitions(self, num_bytes: int) -> None:
         """Choose how many partitions an exchange has, from the size of the input."""
         self._num_partitions = max(
-            self._num_partitions, min(-(-num_bytes // _BYTES_A_PARTITION), _MOST_PARTITIONS)
+            self._num_partitions, min(-(-num_bytes // _BYTES_A_PARTITION), _MAX_PARTITIONS)
         )
 
     @property
@@ -92,7 +92,7 @@ class Storage:
         return (
             self._num_partitions
             if own == _UNSET_PARTITIONS
-            else max(min(int(own), _MOST_PARTITIONS), 1)
+            else max(min(int(own), _MAX_PARTITIONS), 1)
         )
 
     def checkpoint(

@@ -105,7 +105,7 @@ class TableFiles:
 
         bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), layout.num_parts]
         ranges = [
-            range(max(first, layout.num_ahead_parts), stop) for first, stop in pairwise(bounds)
+            range(max(first, layout.num_reference_parts), stop) for first, stop in pairwise(bounds)
         ]
         blocks = map_ranges(map_frame(rows, BLOCKS, by_kept.pack), by_kept, BLOCKS, pack_members)
         blocks = blocks.unionByName(markers(spark, by_own.num_buckets))

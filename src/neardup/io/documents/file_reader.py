@@ -78,7 +78,7 @@ class FileReader:
         self.notes = Notes(layout, workspace)
         self.total = layout.total
         self.num_parts = layout.num_parts
-        self.num_ahead_parts = layout.num_ahead_parts
+        self.num_reference_parts = layout.num_reference_parts
         self.stops_at_first = layout.config.strict
         self._cache_bytes = cache_bytes
         self._row_cache = row_cache or RowCache()
@@ -99,9 +99,9 @@ class FileReader:
         return self.layout.num_rows
 
     @property
-    def num_ahead(self) -> int:
+    def num_references(self) -> int:
         """The number of rows of the reference files."""
-        return self.layout.num_ahead
+        return self.layout.num_references
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part; the first pass also writes ids, scores and rejected rows to disk."""
@@ -133,7 +133,7 @@ class FileReader:
         advance(weight - counted)
 
     def _documents_noted(self, part: int, notes: PartNotes) -> Iterator[pa.RecordBatch]:
-        first_own_piece = self.layout.file_pieces[self.layout.num_ahead_files]
+        first_own_piece = self.layout.file_pieces[self.layout.num_reference_files]
         for pieces, rows in read_pieces(self.layout, part):
             num_rows = 0
             for first_row, found in rows:
@@ -231,8 +231,8 @@ class FileReader:
 
     def _priorities_of(self, part: int, rows: I64) -> I64 | None:
         """Return the priorities of rows of a part, None if those that are local to the part hold for the run."""
-        if part < self.num_ahead_parts:
-            return np.full(rows.size, schema.AHEAD)
+        if part < self.num_reference_parts:
+            return np.full(rows.size, schema.REFERENCE_PRIORITY)
         if self._priorities is not None:
             return self._priorities[rows]
         if self.layout.config.keep == "last":

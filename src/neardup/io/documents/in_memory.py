@@ -277,7 +277,7 @@ class InMemoryDocuments:
     """Documents in memory, as one part of a run."""
 
     num_parts = 1
-    num_ahead = num_ahead_parts = 0
+    num_references = num_reference_parts = 0
     unit = "documents"
     stops_at_first = False
 

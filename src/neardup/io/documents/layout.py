@@ -30,7 +30,7 @@ JOINED_BYTES: Final = PART_BYTES
 
 
 class FileLayout:
-    """What many files hold: columns, pieces, parts and rows; the first `num_ahead_files` are reference files.
+    """What many files hold: columns, pieces, parts and rows; the first `num_reference_files` are reference files.
 
     A piece is a span of a file; a part has many if they are small. Rows are numbered once all have
     been counted.
@@ -40,13 +40,13 @@ class FileLayout:
     def __init__(
         self,
         files: Sequence[InputFile],
-        num_ahead_files: int,
+        num_reference_files: int,
         config: Config,
         others: tuple[str, ...] = (),
     ) -> None:
         self._others = others
         self.files = FileList(files)
-        self.num_ahead_files = num_ahead_files
+        self.num_reference_files = num_reference_files
         self.config = config
         self.file_names = pa.array(
             (file.name for file in self.files), pa.string(), size=len(self.files)
@@ -57,7 +57,7 @@ class FileLayout:
         )
         self.columns = self._choose_columns()
         weights, expected = self._split()
-        self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_ahead_files]))
+        self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_reference_files]))
         self.weights = [sum(expected[first:stop]) for first, stop in pairwise(self.part_pieces)]
         self.num_parts = len(self.weights)
         self.total = sum(expected)
@@ -129,12 +129,12 @@ class FileLayout:
 
     def check_found(self, parts: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Raise if no row of the input has a requested column; `parts`: rows and columns found."""
-        own = parts[self.num_ahead_parts :]
+        own = parts[self.num_reference_parts :]
         found = {name for _, names in own for name in names}
         config = self.config
         for setting, column in named_columns(config):
             if column not in found and any(num_rows for num_rows, _ in own):
-                first = self.num_ahead_files
+                first = self.num_reference_files
                 names = self.formats[first].column_names(self.files[first], config) or []
                 raise StaleError(
                     f"`{setting}` names {column!r}, a column that no row of the input has",
@@ -147,14 +147,14 @@ class FileLayout:
         return int(self.first_rows[-1])
 
     @property
-    def num_ahead(self) -> int:
+    def num_references(self) -> int:
         """The number of rows of the reference files."""
-        return int(self.file_first_rows[self.num_ahead_files])
+        return int(self.file_first_rows[self.num_reference_files])
 
     @property
-    def num_ahead_parts(self) -> int:
+    def num_reference_parts(self) -> int:
         """The number of parts of the reference files."""
-        return int(np.searchsorted(self.part_pieces, self.file_pieces[self.num_ahead_files]))
+        return int(np.searchsorted(self.part_pieces, self.file_pieces[self.num_reference_files]))
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the name of the file of each row, and its row number there, from 1."""
@@ -193,14 +193,14 @@ class FileLayout:
                 "modified": file.modified,
                 "head": file.head,
                 "rows": int(firsts[at + 1] - firsts[at]),
-                "ahead": at < self.num_ahead_files,
+                "ahead": at < self.num_reference_files,
             }
             for at, file in enumerate(self.files)
         )
 
     def own_files(self) -> range:
         """Return the numbers of the files of the input."""
-        return range(self.num_ahead_files, len(self.files))
+        return range(self.num_reference_files, len(self.files))
 
 
 def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> I64:

@@ -65,14 +65,14 @@ class Notes:
         """Return the counts of every part, the rows of its pieces, and the columns found."""
         return [self._workspace.facts(_names_file(part)) for part in range(self._layout.num_parts)]
 
-    def count(self, fact: str, *, ahead: bool = False) -> int:
+    def count(self, fact: str, *, references: bool = False) -> int:
         """Add up a count over the input, or over the reference files: documents, rejected, text_bytes, id_bytes."""
         facts = self.facts()
-        return sum(facts[part][fact] for part in self._parts(ahead=ahead))
+        return sum(facts[part][fact] for part in self._parts(references=references))
 
-    def _parts(self, *, ahead: bool) -> range:
-        first_own = self._layout.num_ahead_parts
-        return range(first_own) if ahead else range(first_own, self._layout.num_parts)
+    def _parts(self, *, references: bool) -> range:
+        first_own = self._layout.num_reference_parts
+        return range(first_own) if references else range(first_own, self._layout.num_parts)
 
     def ids(self, part: int) -> Iterator[tuple[I64, pa.Array]]:
         """Iterate over the documents of a part: their rows in the run, and their ids, null for those without one."""
@@ -81,7 +81,7 @@ class Notes:
 
     def ids_of_input(self) -> Iterator[tuple[I64, pa.Array]]:
         """Iterate over the documents of the input, as `ids` does."""
-        for part in self._parts(ahead=False):
+        for part in self._parts(references=False):
             yield from self.ids(part)
 
     def rows(self, part: int) -> Iterator[I64]:
@@ -95,9 +95,9 @@ class Notes:
             for batch in read_batches(self._path(_names_file(part))):
                 yield keep_order.unsorted(batch.column("score"), self._placed(part, batch))
 
-    def rejected(self, *, ahead: bool = False) -> Iterator[pa.RecordBatch]:
+    def rejected(self, *, references: bool = False) -> Iterator[pa.RecordBatch]:
         """Iterate over the rejected rows of the input, or of the reference files, as schema.REJECTED."""
-        for part in self._parts(ahead=ahead):
+        for part in self._parts(references=references):
             for batch in read_batches(self._path(_rejected_file(part))):
                 files, numbers = self._layout.locate(self._placed(part, batch))
                 yield pa.record_batch(

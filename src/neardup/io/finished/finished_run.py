@@ -254,11 +254,11 @@ def restore(run: Path) -> Report:
 
 def _removed_against(run: Path, stored: StoredReport) -> int:
     """How many documents were removed because of one of --against; recounted if the report does not say."""
-    ahead = [entry["file"] for entry in stored.inputs if entry["ahead"]]
-    if stored.removed_against is not None or not ahead or run.is_file():
+    references = [entry["file"] for entry in stored.inputs if entry["ahead"]]
+    if stored.removed_against is not None or not references or run.is_file():
         return min(stored.removed_against or 0, stored.removed)
     kept_files = _table_of(run, "removed", stored).column("kept_file")
-    return pc.sum(pc.is_in(kept_files, pa.array(ahead, pa.string()))).as_py() or 0
+    return pc.sum(pc.is_in(kept_files, pa.array(references, pa.string()))).as_py() or 0
 
 
 def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:

@@ -21,7 +21,7 @@ from neardup.io.finished.stored_report import MAX_TOTAL_ROWS, StoredReport
 
 I64 = npt.NDArray[np.int64]
 # Values in a message are cut to this many characters.
-_MOST_SHOWN: Final = 80
+_MAX_SHOWN: Final = 80
 
 
 class _Files(NamedTuple):
@@ -31,8 +31,8 @@ class _Files(NamedTuple):
     first_rows: I64
 
     @classmethod
-    def of(cls, stored: StoredReport, *, with_ahead: bool) -> _Files:
-        entries = [entry for entry in stored.inputs if with_ahead or not entry["ahead"]]
+    def of(cls, stored: StoredReport, *, with_references: bool) -> _Files:
+        entries = [entry for entry in stored.inputs if with_references or not entry["ahead"]]
         names = pa.array([entry["file"] for entry in entries], pa.string())
         return cls(names, np.cumsum([0, *(entry["rows"] for entry in entries)], dtype=np.int64))
 
@@ -74,7 +74,7 @@ class _Opened(NamedTuple):
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def _rows_in(table: pa.Table, names: tuple[str, str], files: _Files) -> I64:
@@ -96,7 +96,7 @@ def check_values(table: pa.Table, name: str, path: Path, stored: StoredReport) -
 
 def _check_removed(opened: _Opened) -> None:
     opened.require_rows(opened.stored.removed, "the report counts")
-    rows = opened.rows(("file", "row"), _Files.of(opened.stored, with_ahead=False))
+    rows = opened.rows(("file", "row"), _Files.of(opened.stored, with_references=False))
     _require_once(opened, rows, "removed")
     _check_kept(opened)
     _check_similarity(opened, "similarity", *_shares(opened.table))
@@ -104,7 +104,7 @@ def _check_removed(opened: _Opened) -> None:
 
 def _check_kept(opened: _Opened) -> None:
     """Check the places of kept documents, which are in the input or in the index of --against."""
-    files = _Files.of(opened.stored, with_ahead=True)
+    files = _Files.of(opened.stored, with_references=True)
     names = ("kept_file", "kept_row")
     is_known = _rows_in(opened.table, names, files) >= 0
     against = opened.stored.settings().against
@@ -117,7 +117,7 @@ def _check_kept(opened: _Opened) -> None:
 
 def _check_rejected(opened: _Opened) -> None:
     opened.require_rows(opened.stored.rejected, "the report counts")
-    rows = opened.rows(("file", "row"), _Files.of(opened.stored, with_ahead=False))
+    rows = opened.rows(("file", "row"), _Files.of(opened.stored, with_references=False))
     _require_once(opened, rows, "rejected")
 
 
@@ -148,7 +148,7 @@ def _num_documents(stored: StoredReport) -> int:
 
 def _check_pairs(opened: _Opened) -> None:
     # Their number is not checked: an audit finds pairs that are missing.
-    files = _Files.of(opened.stored, with_ahead=True)
+    files = _Files.of(opened.stored, with_references=True)
     first = opened.rows(("file_a", "row_a"), files)
     second = opened.rows(("file_b", "row_b"), files)
     places = ("file_a", "row_a", "file_b", "row_b")
@@ -172,24 +172,24 @@ def _check_similarity(opened: _Opened, *names: str) -> None:
 
 def _check_order(opened: _Opened) -> None:
     num_rows = sum(entry["rows"] for entry in opened.stored.inputs)
-    num_ahead = sum(entry["rows"] for entry in opened.stored.inputs if entry["ahead"])
+    num_references = sum(entry["rows"] for entry in opened.stored.inputs if entry["ahead"])
     num_documents = _num_documents(opened.stored)
     rows = opened.numbers("row")
     positions = opened.numbers("position")
     opened.require((rows >= 0) & (rows < num_rows), ("row",), f"the run read {num_rows:,} rows")
     opened.require(np.diff(rows, prepend=-1) > 0, ("row",), "rows ascend")
     # Reference documents have no position.
-    least = np.where(rows < num_ahead, -1, 0)
-    most = np.where(rows < num_ahead, -1, num_documents - 1)
+    least = np.where(rows < num_references, -1, 0)
+    most = np.where(rows < num_references, -1, num_documents - 1)
     is_within = (positions >= least) & (positions <= most)
     opened.require(
         is_within,
         ("row", "position"),
         f"positions are from 0 to {num_documents - 1:,}, or -1 if reference",
     )
-    own = positions[rows >= num_ahead]
+    own = positions[rows >= num_references]
     is_rising = np.ones(rows.size, np.bool_)
-    is_rising[rows >= num_ahead] = np.diff(own, prepend=-1) > 0
+    is_rising[rows >= num_references] = np.diff(own, prepend=-1) > 0
     opened.require(is_rising, ("row", "position"), "positions ascend")
 
 

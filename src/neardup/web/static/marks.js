@@ -1,6 +1,6 @@
 // Marks of the reviewer: stored in the browser, undone step by step, exported for `neardup dedup --decisions`.
 
-const MOST_UNDONE = 1000;
+const MAX_UNDONE = 1000;
 
 function openMarks(run) {
   const name = `neardup:${run}`;
@@ -38,7 +38,7 @@ function openMarks(run) {
         const { key, id, file, row, digest, kept, similarity } = one;
         marks[key] = { key, id, file, row, digest, kept, similarity, decision };
       }
-      change({ marks, history: [...state.history, { key: one.key, before }].slice(-MOST_UNDONE) });
+      change({ marks, history: [...state.history, { key: one.key, before }].slice(-MAX_UNDONE) });
     },
     undo() {
       if (!state.history.length) return;

@@ -5,12 +5,12 @@ const { html, render, createContext, useState, useEffect, useLayoutEffect, useMe
 // Milliseconds after the last key before a search starts.
 const TYPING_PAUSE = 120;
 // Characters of an id: a longer one is shown by its beginning and its end, here and in a tooltip.
-const MOST_OF_ID = 100;
+const MAX_OF_ID = 100;
 const START_OF_ID = 64;
 const END_OF_ID = 24;
-const MOST_OF_TITLE = 4096;
+const MAX_OF_TITLE = 4096;
 // Hidden characters become an element each, so that a hostile id of a megabyte would stop the browser.
-const MOST_OF_WHOLE_ID = 50_000;
+const MAX_OF_WHOLE_ID = 50_000;
 
 const Shared = createContext(null);
 /** Source, marks and theme of the page. */
@@ -40,7 +40,7 @@ function Visible({ text, isLine = false }) {
 
 /** The beginning and the end of an id that lists, titles and labels show; the end is null if that is all of it. */
 function cutId(id) {
-  if (id.length <= MOST_OF_ID) return [id, null];
+  if (id.length <= MAX_OF_ID) return [id, null];
   // No half of a surrogate pair.
   return [id.slice(0, START_OF_ID).replace(/[\ud800-\udbff]$/, ""), id.slice(-END_OF_ID).replace(/^[\udc00-\udfff]/, "")];
 }
@@ -57,7 +57,7 @@ function labelOf(id) {
 function Id({ id }) {
   const [start, end] = cutId(id);
   if (end === null) return html`<bdi class="id"><${Visible} text=${start} isLine /></bdi>`;
-  const title = spelled(id.slice(0, MOST_OF_TITLE)) + (id.length > MOST_OF_TITLE ? "…" : "");
+  const title = spelled(id.slice(0, MAX_OF_TITLE)) + (id.length > MAX_OF_TITLE ? "…" : "");
   return html`<bdi class="id" title=${title}><${Visible} text=${start} isLine /><span class="id-cut">…</span><${Visible} text=${end} isLine /></bdi>`;
 }
 
@@ -69,8 +69,8 @@ function WholeId({ id }) {
   const copy = () => navigator.clipboard.writeText(id).then(() => setCopied(true), () => setCopied(false));
   return html`<details class="whole-id" onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>The whole id, ${count(id.length)} characters</summary>
     ${isOpen && html`<div class="actions"><button onClick=${copy}>${isCopied ? "Copied" : "Copy the whole id"}</button></div>
-    <div class="text" tabindex="0" role="group" aria-label="whole id"><bdi><${Visible} text=${id.slice(0, MOST_OF_WHOLE_ID)} isLine /></bdi></div>
-    ${id.length > MOST_OF_WHOLE_ID && html`<p class="caption cut-here">Cut here: ${count(MOST_OF_WHOLE_ID)} of ${count(id.length)} characters. The button copies all of them.</p>`}`}</details>`;
+    <div class="text" tabindex="0" role="group" aria-label="whole id"><bdi><${Visible} text=${id.slice(0, MAX_OF_WHOLE_ID)} isLine /></bdi></div>
+    ${id.length > MAX_OF_WHOLE_ID && html`<p class="caption cut-here">Cut here: ${count(MAX_OF_WHOLE_ID)} of ${count(id.length)} characters. The button copies all of them.</p>`}`}</details>`;
 }
 
 const placeOf = (one) => (one.file === null ? `row ${one.row}` : `${one.file}, row ${one.row}`);

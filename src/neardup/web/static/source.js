@@ -48,14 +48,14 @@ function fileSource(data) {
       const found = [...documents.key].sort((a, b) => a - b).map(get).filter(matcher(text));
       found.sort((one, other) => (other.id === text) - (one.id === text));
       const words = text.toLowerCase().split(/\s+/);
-      const shown = found.slice(0, MOST_FOUND).map((one) => ({ ...one, text: excerpt(one.text, words) }));
+      const shown = found.slice(0, MAX_FOUND).map((one) => ({ ...one, text: excerpt(one.text, words) }));
       const size = documents.key.length;
       return { rows: shown, total: found.length, num_ids: size, num_texts: data.info.texts.state === "here" ? size : 0 };
     },
   };
 }
 
-const MOST_FOUND = 200;
+const MAX_FOUND = 200;
 const ORDERS = {
   size: (a, b) => b.size - a.size || a.key - b.key,
   "-size": (a, b) => a.size - b.size || a.key - b.key,

@@ -130,7 +130,7 @@ function sharedStretches(shingles, otherKeys) {
 }
 
 const UNIT = /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]\s*|[^\s\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]+\s*|\s+/gu;
-const MOST_CELLS = 250_000;
+const MAX_CELLS = 250_000;
 const ALL_CELLS = 30_000_000;
 
 /** What differs between two texts, word by word: [{isEqual, a: [start, end], b: [start, end], words}], in order. */
@@ -181,7 +181,7 @@ function match(a, b, fromA, toA, fromB, toB, pairs, budget) {
   while (fromA < toA && fromB < toB && a[toA - 1] === b[toB - 1]) tail.push([--toA, --toB]);
   const cells = (toA - fromA) * (toB - fromB);
   if (cells > 0) {
-    const anchors = cells <= MOST_CELLS ? [] : findAnchors(a, b, fromA, toA, fromB, toB);
+    const anchors = cells <= MAX_CELLS ? [] : findAnchors(a, b, fromA, toA, fromB, toB);
     if (anchors.length) {
       for (const [atA, atB] of [...anchors, null].map((anchor) => anchor || [toA, toB])) {
         if (atA < fromA || atB < fromB) continue;
@@ -190,7 +190,7 @@ function match(a, b, fromA, toA, fromB, toB, pairs, budget) {
         fromA = atA + 1;
         fromB = atB + 1;
       }
-    } else if (cells <= MOST_CELLS && budget.cells > 0) {
+    } else if (cells <= MAX_CELLS && budget.cells > 0) {
       budget.cells -= cells;
       longestCommon(a, b, fromA, toA, fromB, toB, pairs);
     }
