@@ -225,7 +225,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     source, chosen = items_or_source(source, items, given)
     if isinstance(source, in_memory.ItemSets) and queries is not None:
         queries = in_memory.ItemSets(queries)
-    sources = nearest.Sources(documents=source, queries=queries, ids=ids)
+    sources = nearest.NeighbourSources(documents=source, queries=queries, ids=ids)
     target = None if out is None else os.fspath(out)
     with _listening(progress) as listener:
         watch = Watch(listener)

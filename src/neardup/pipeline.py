@@ -28,7 +28,7 @@ from neardup.engines.base import (
     Rows,
     Source,
     Table,
-    View,
+    TableView,
     no_progress,
 )
 from neardup.events import Tally, Watch
@@ -50,15 +50,15 @@ from neardup.theory.shingle_advice import FEW_SHINGLES, advise_on_short, has_sho
 # again with its ids.
 MANY_PAIRS: Final = 10_000_000
 BYTES_A_PAIR: Final = 48
-_CLASS_VIEW: Final = View(
+_CLASS_VIEW: Final = TableView(
     ("row", "priority", "digest_low", "digest_high"),
     ("digest_low", "digest_high"),
     ("priority", "row"),
 )
-_CLUSTER_VIEW: Final = View(
+_CLUSTER_VIEW: Final = TableView(
     ("row", "kept_row", "similarity", "priority"), ("kept_row",), ("priority", "row"), is_whole=True
 )
-_POSTINGS_VIEW: Final = View(
+_POSTINGS_VIEW: Final = TableView(
     ("key", "row", "num_shingles", "place"),
     ("key",),
     ("num_shingles", "row", "place"),
@@ -67,7 +67,7 @@ _POSTINGS_VIEW: Final = View(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class PipelineOutcome:
     """The result of the stages, by row, in tables of the engine: the selection and, on request, every pair found.
 
     plan: the plan of the method that was used; members: every document that is not the kept one of
@@ -99,7 +99,7 @@ class Outcome:
 
 
 # What a run can do with its documents; `engine` is the one that reads them.
-Pipeline = Callable[[Any, Plan, Config, Any, Watch], Outcome]
+Pipeline = Callable[[Any, Plan, Config, Any, Watch], PipelineOutcome]
 
 
 class _Sketched(NamedTuple):
@@ -112,7 +112,9 @@ class _Sketched(NamedTuple):
     engine: Engine
 
 
-def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch) -> Outcome:
+def run(
+    documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch
+) -> PipelineOutcome:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
@@ -147,7 +149,7 @@ def run(documents: Source, plan: Plan, config: Config, engine: Engine, watch: Wa
         ):  # otherwise the warning was issued before the work began
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
-    return Outcome(
+    return PipelineOutcome(
         plan=state.plan,
         selection=selection,
         members=members,
@@ -295,7 +297,7 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
         )
     else:
         bands = [
-            View(("row", key), (key,), ("row",))
+            TableView(("row", key), (key,), ("row",))
             for key in map(schema.key_column, range(plan.bands))
         ]
         links = engine.map_groups(sketches, bands, link, where, advance)

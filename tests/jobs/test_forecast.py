@@ -144,7 +144,7 @@ def test_a_folder_of_many_small_files_is_sampled_completely(tmp_path):
 def sizes_tried(monkeypatch, seconds, scale):
     """The bytes that each sample of a forecast requests, if trying a sample takes this many seconds per megabyte."""
     now, sizes = [0.0], []
-    sample = predict.Sample(
+    sample = predict.ForecastSample(
         documents=neardup.deduplicate(TEXTS).kept, scale=scale, read_seconds=0, file_bytes=0
     )
 

@@ -127,7 +127,7 @@ def make_case(kind, seed):
 
 def run(module, case, mode):
     items, signatures, keys, threshold, min_agreement, _ = case
-    documents = verify.Documents(items, signatures, keys, np.arange(NUM_DOCS))
+    documents = verify.ComparedDocuments(items, signatures, keys, np.arange(NUM_DOCS))
     given = match.initial_state(np.full(NUM_DOCS, verify.COMPARED | verify.ENTERED, np.uint8))
     rule = verify.Rule(threshold, min_agreement, mode)
     with np.errstate(over="ignore"):

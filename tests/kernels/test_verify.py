@@ -221,7 +221,7 @@ def run(case, mode, module=match):
         "parents": "given_parents",
     }
     given = given._replace(**{field: case[name] for field, name in names.items() if name in case})
-    documents = verify.Documents(
+    documents = verify.ComparedDocuments(
         similarity.Sets(*arrays_of(case["sets"])), case["signatures"], case["keys"], case["rows"]
     )
     rule = verify.Rule(case["threshold"], case["min_agreement"], mode)

@@ -11,7 +11,7 @@ import pytest
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import FoundPairs
+from neardup.engines.base import VerifiedPairs
 from neardup.io.storage.spill import sort_in_memory, sort_on_disk
 from neardup.measures import jaccard
 from neardup.stages import match
@@ -314,7 +314,7 @@ def test_verify_of_nothing_is_nothing():
 def found_in(verified, batch_rows=7):
     """The pairs of verified documents, in small batches."""
     table = pa.Table.from_batches([schema.partnered(pa.table(verified))])
-    return FoundPairs(
+    return VerifiedPairs(
         verified.column("row").to_numpy(),
         lambda: iter(table.to_batches(max_chunksize=batch_rows)),
         sort_in_memory,
@@ -409,7 +409,7 @@ def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
     def sort(links, columns, by):
         return sort_on_disk(links, columns, by, tmp_path, 256 << 20, 1)
 
-    found = FoundPairs(np.arange(num_docs), lambda: iter(batches), sort)
+    found = VerifiedPairs(np.arange(num_docs), lambda: iter(batches), sort)
     num_listed = 0
     tracemalloc.start()
     for batch in list_pairs(classes_of(), found, num_references=0, listed_at_once=listed_at_once):

@@ -88,7 +88,7 @@ class Documents(Source, Protocol):
         """Parts below this hold the reference documents."""
 
 
-class View(NamedTuple):
+class TableView(NamedTuple):
     """Some columns of a table, including `row`, with the columns to group by and to sort by.
 
     is_whole: never split a group, however large it is.
@@ -135,7 +135,7 @@ class BlockStep(Protocol):
         """Map its documents; `tally` counts those that are done, `put` takes the pairs found."""
 
 
-class FoundPairs(NamedTuple):
+class VerifiedPairs(NamedTuple):
     """The rows of verified documents; their pairs, as schema.PARTNERED, in any order; and how to sort a table."""
 
     rows: I64
@@ -144,7 +144,7 @@ class FoundPairs(NamedTuple):
 
 
 # Takes copies and the pairs of verified documents; None if no documents have been verified yet.
-ClassStep = Callable[[pa.Table, FoundPairs | None], Iterator[pa.RecordBatch]]
+ClassStep = Callable[[pa.Table, VerifiedPairs | None], Iterator[pa.RecordBatch]]
 
 
 class ComponentSteps(NamedTuple):
@@ -214,7 +214,7 @@ class Engine(Protocol):
     def map_groups(
         self,
         table: Table,
-        views: Sequence[View],
+        views: Sequence[TableView],
         step: BatchStep,
         where: Rows | None,
         advance: Advance,

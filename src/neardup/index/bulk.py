@@ -32,9 +32,9 @@ from neardup.index.result_types import (
     stored_of,
 )
 from neardup.index.search import SPAN, Found, Hit, QueryOptions, find, rank, search
-from neardup.index.settings import Settings, check_id
+from neardup.index.settings import IndexSettings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
-from neardup.index.store import Candidates, Change, Document, Store, View, already_exists
+from neardup.index.store import Candidates, Change, Document, Store, StoreView, already_exists
 from neardup.kernels import lookup
 from neardup.measures.base import I64
 
@@ -60,7 +60,7 @@ class BestMatches(NamedTuple):
 def insert_many(
     store: Store,
     read: Iterator[Batch],
-    settings: Settings,
+    settings: IndexSettings,
     progress: Progress | None,
     tag: str | None,
 ) -> InsertResult:
@@ -83,13 +83,13 @@ def insert_many(
     return InsertResult(store.change(make), tuple(rejected))
 
 
-def sketch_batch(contents: pa.Array, settings: Settings) -> Sketches:
+def sketch_batch(contents: pa.Array, settings: IndexSettings) -> Sketches:
     """Return the sketches of documents, as the index stores them."""
     sketches = sketch_contents(contents, settings.plan, settings.config)
     return sketches._replace(items=None) if settings.store == "signature" else sketches
 
 
-def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: Settings) -> None:
+def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: IndexSettings) -> None:
     """Store the documents of a batch."""
     now, number = time.time(), change.next_number
     documents = [
@@ -105,7 +105,7 @@ def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: Settin
 def query_many(
     store: Store,
     read: Iterator[Batch],
-    settings: Settings,
+    settings: IndexSettings,
     options: QueryOptions,
     rejected: list[tuple[str, str]],
 ) -> pa.Table:
@@ -120,7 +120,7 @@ def query_many(
                 sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config
             )
 
-            def ask(view: View, chosen: Sketches = chosen) -> list[list[Hit]]:
+            def ask(view: StoreView, chosen: Sketches = chosen) -> list[list[Hit]]:
                 return search(view, chosen, options, settings)
 
             tables.append(_as_table(batch.ids[first : first + SPAN], store.read(ask), shape))
@@ -128,7 +128,7 @@ def query_many(
 
 
 def best_matches(
-    view: View, contents: pa.Array, threshold: float, settings: Settings
+    view: StoreView, contents: pa.Array, threshold: float, settings: IndexSettings
 ) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
     sketches = sketch_batch(contents, settings)
@@ -180,7 +180,7 @@ def handle_duplicate(change: Change, doc_id: str, match: Document, on_duplicate:
 def insert_new_many(
     store: Store,
     read: Iterator[Batch],
-    settings: Settings,
+    settings: IndexSettings,
     on_duplicate: str,
     progress: Progress | None,
 ) -> InsertNewResult:
@@ -209,7 +209,7 @@ class _InTurn:
     """Documents inserted one after the other, each also compared with those before it."""
 
     def __init__(
-        self, change: Change, batch: Batch, sketches: Sketches, settings: Settings
+        self, change: Change, batch: Batch, sketches: Sketches, settings: IndexSettings
     ) -> None:
         self._change, self._batch, self._sketches, self._settings = (
             change,
@@ -296,7 +296,7 @@ def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
 
 
 def put_many(
-    store: Store, read: Iterator[Batch], settings: Settings, progress: Progress | None
+    store: Store, read: Iterator[Batch], settings: IndexSettings, progress: Progress | None
 ) -> PutResult:
     """Put the documents of all batches, one after the other, in one change."""
     watch = Watch(progress)
@@ -388,7 +388,7 @@ def remove(change: Change, ids: Sequence[str]) -> int:
     return len(found)
 
 
-def matching(view: View, is_requested: Requested) -> Iterator[Document]:
+def matching(view: StoreView, is_requested: Requested) -> Iterator[Document]:
     """Iterate over the documents that a filter accepts."""
     return (document for document in view.documents() if is_requested(document))
 
@@ -415,7 +415,7 @@ def remove_matching(store: Store, is_requested: Requested) -> int:
     return store.change(make) if numbers else 0
 
 
-def get_many(view: View, ids: Sequence[str]) -> dict[str, StoredDocument]:
+def get_many(view: StoreView, ids: Sequence[str]) -> dict[str, StoredDocument]:
     """Return the documents that have these ids or aliases, by id or alias."""
     numbers = view.numbers_of(ids)
     held = view.fetch(set(numbers.values()))
@@ -427,7 +427,7 @@ def get_many(view: View, ids: Sequence[str]) -> dict[str, StoredDocument]:
     return {doc_id: stored[numbers[doc_id]] for doc_id in ids if doc_id in numbers}
 
 
-def aliases(view: View) -> dict[str, str]:
+def aliases(view: StoreView) -> dict[str, str]:
     """Return the document of every alias, in insertion order of the documents."""
     found: dict[str, str] = {}
     for part in _parts(view.documents()):
@@ -437,7 +437,7 @@ def aliases(view: View) -> dict[str, str]:
     return found
 
 
-def export(view: View, write: Callable[[pa.Table], None]) -> int:
+def export(view: StoreView, write: Callable[[pa.Table], None]) -> int:
     """Write all documents; return their number."""
     view.verify()
     count = 0
@@ -456,7 +456,7 @@ def export(view: View, write: Callable[[pa.Table], None]) -> int:
 
 
 def _with_texts(
-    view: View, documents: Iterable[Document]
+    view: StoreView, documents: Iterable[Document]
 ) -> Iterator[list[tuple[Document, str | None]]]:
     """Split documents, with their texts if they are stored, into lists of bounded size."""
     part: list[tuple[Document, str | None]] = []
@@ -478,7 +478,7 @@ def _parts(documents: Iterator[Document]) -> Iterator[list[Document]]:
         yield part
 
 
-def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
+def pairs(own: StoreView, theirs: StoreView, settings: IndexSettings) -> pa.Table:
     """List the similar documents of two stores, in insertion order of the first, best first."""
     found: list[tuple[int, str, str, float]] = []
     for numbers, part in own.sketches():
@@ -499,7 +499,7 @@ def pairs(own: View, theirs: View, settings: Settings) -> pa.Table:
     return _table([row[1:] for row in found], PAIRS)
 
 
-def merge(change: Change, theirs: View, settings: Settings) -> int:
+def merge(change: Change, theirs: StoreView, settings: IndexSettings) -> int:
     """Store all documents of another store with their aliases, in its insertion order; return their number.
 
     Raise for a payload that cannot be read, which would be copied with a valid digest.
@@ -534,7 +534,7 @@ def _put_renumbered(
     held: Sequence[tuple[Document, str | None]],
     numbers: Sequence[int],
     sketches: Sketches,
-    settings: Settings,
+    settings: IndexSettings,
 ) -> None:
     """Store documents of another store, and their texts, under new numbers."""
     documents = []

@@ -19,8 +19,8 @@ from neardup.index.page_requests import DiskReads, blocks_read, request_in_turn
 from neardup.index.segment import (
     BAND_POSTINGS,
     SET_POSTINGS,
-    Postings,
     Segment,
+    SegmentPostings,
     directory_of,
     set_postings,
 )
@@ -201,7 +201,9 @@ class FolderView:
     def _segments(self) -> list[Segment]:
         return self._files.segments_of(self)
 
-    def _segments_for(self, keys: U64, names: Postings, *, request_pages: bool) -> list[Segment]:
+    def _segments_for(
+        self, keys: U64, names: SegmentPostings, *, request_pages: bool
+    ) -> list[Segment]:
         """Return the segments.
 
         request_pages: request the pages of the postings of these keys, in all segments at once.

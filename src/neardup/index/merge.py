@@ -16,8 +16,8 @@ import numpy.typing as npt
 from neardup.index.segment import (
     BAND_POSTINGS,
     SET_POSTINGS,
-    Postings,
     Segment,
+    SegmentPostings,
     SegmentWriter,
     bitmaps_of,
     directory_bits,
@@ -148,7 +148,7 @@ def _merge_postings(
     writer: SegmentWriter,
     segments: Sequence[Segment],
     renumbered: Sequence[I64],
-    names: Postings,
+    names: SegmentPostings,
     total: int,
     between: Callable[[], None],
 ) -> None:
@@ -203,7 +203,7 @@ class _GrowingDirectory:
 
 
 def _sorted_postings(
-    segments: Sequence[Segment], renumbered: Sequence[I64], names: Postings
+    segments: Sequence[Segment], renumbered: Sequence[I64], names: SegmentPostings
 ) -> Iterator[tuple[Any, Any]]:
     """Iterate over the postings of all segments in key order, except of dead documents; a bounded number a step."""
     keys = [segment.arrays[names.keys] for segment in segments]
@@ -250,7 +250,7 @@ def _stop_of(keys: Any, start: int, key: Any) -> int:
 def _postings_of_one_key(
     segments: Sequence[Segment],
     renumbered: Sequence[I64],
-    names: Postings,
+    names: SegmentPostings,
     ranges: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[Any, Any]]:
     """Iterate over the postings of a key, segment by segment; there may be more of them than fit in memory."""
@@ -263,7 +263,7 @@ def _postings_of_one_key(
 def _sorted_range(
     segments: Sequence[Segment],
     renumbered: Sequence[I64],
-    names: Postings,
+    names: SegmentPostings,
     ranges: Sequence[tuple[int, int]],
 ) -> tuple[Any, Any]:
     parts = [
@@ -276,7 +276,9 @@ def _sorted_range(
     return keys[order], docs[order]
 
 
-def _live_postings(segment: Segment, places: I64, names: Postings, own: slice) -> tuple[Any, Any]:
+def _live_postings(
+    segment: Segment, places: I64, names: SegmentPostings, own: slice
+) -> tuple[Any, Any]:
     """Return keys and new positions of the live documents of a range of postings."""
     old = segment.arrays[names.docs][own]
     if old.size and old.max() >= places.size:

@@ -62,7 +62,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _UNFLUSHED: Final = "the unflushed documents"
 
 
-class Home(shrinking.Home, Protocol):
+class MergingHome(shrinking.ShrinkingHome, Protocol):
     """The part of a store that merging uses."""
 
     layout: Layout
@@ -87,7 +87,7 @@ class _Stopped(Exception):  # noqa: N818 - not an error
 class Merging:
     """Flushes and merges, in a thread that exists only while there is something to do."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: MergingHome) -> None:
         self._home = home
         self._process = os.getpid()
         # Held while segments are written: by our thread, or by the caller of `compact`.

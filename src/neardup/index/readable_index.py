@@ -17,7 +17,7 @@ from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
 from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
 from neardup.index.search import QueryOptions, check_query, search
-from neardup.index.settings import Settings, check_id, for_reading, is_id
+from neardup.index.settings import IndexSettings, check_id, for_reading, is_id
 from neardup.index.sketches import Sketches, sketch_contents
 from neardup.index.store import Store
 from neardup.measures.registry import measure_of
@@ -26,7 +26,7 @@ from neardup.measures.registry import measure_of
 class ReadableIndex:
     """What an open index answers, whether or not it can be written; `Index` adds how it is opened and changed."""
 
-    def __init__(self, store: Store, settings: Settings, path: Path) -> None:
+    def __init__(self, store: Store, settings: IndexSettings, path: Path) -> None:
         """Wrap an open store; use `create` or `open` instead."""
         self._store, self._settings, self.path = store, settings, path
 
@@ -186,7 +186,7 @@ class ReadableIndex:
         named: bool,
         payload: Any = "",
         expires: Any = "",
-    ) -> tuple[Iterator[Batch], Settings]:
+    ) -> tuple[Iterator[Batch], IndexSettings]:
         chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
         facts = FactSource(payload, expires, chosen.config)
         return batches_of(source, chosen.config, ids=ids, named=named, facts=facts), chosen

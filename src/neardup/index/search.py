@@ -13,9 +13,9 @@ from neardup.config.checks import as_float, check_real
 from neardup.errors import ConfigError
 from neardup.index.filters import filter_of
 from neardup.index.segment import estimated_similarities
-from neardup.index.settings import Settings
+from neardup.index.settings import IndexSettings
 from neardup.index.sketches import Sketches
-from neardup.index.store import Candidates, Document, Shared, View
+from neardup.index.store import Candidates, Document, Shared, StoreView
 from neardup.kernels import lookup
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import F64, I64, concatenated, num_docs_of
@@ -36,7 +36,7 @@ class QueryOptions(NamedTuple):
 
 
 def check_query(
-    settings: Settings,
+    settings: IndexSettings,
     path: Path,
     k: Any,
     threshold: Any = None,
@@ -110,7 +110,7 @@ class Found(NamedTuple):
 
 
 def search(
-    view: View, queries: Sketches, options: QueryOptions, settings: Settings
+    view: StoreView, queries: Sketches, options: QueryOptions, settings: IndexSettings
 ) -> list[list[Hit]]:
     """Return the best documents of every query."""
     found = (
@@ -121,7 +121,7 @@ def search(
     return rank(view, found, queries.sizes.size, options.k, options.is_requested)
 
 
-def find_contained(view: View, queries: Sketches, least: float) -> Found:
+def find_contained(view: StoreView, queries: Sketches, least: float) -> Found:
     """Find every document that shares at least `least` of the smaller set, exactly."""
     if not isinstance(queries.items, Sets):
         raise TypeError("containment is defined for sets only")
@@ -136,7 +136,7 @@ def find_contained(view: View, queries: Sketches, least: float) -> Found:
     return Found(asked[order], numbers[order], similarities[order], shares[order])
 
 
-def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) -> Found:
+def find(view: Lookup, asked: Sketches, threshold: float, settings: IndexSettings) -> Found:
     """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
     ratio = threshold if settings.config.measure == "jaccard" else 0.0
     parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
@@ -159,7 +159,7 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: Settings) ->
     return Found(queries[order], numbers[order], similarities[order])
 
 
-def _min_agreement(threshold: float, settings: Settings) -> int:
+def _min_agreement(threshold: float, settings: IndexSettings) -> int:
     """Return the least number of equal slots of a match: of the plan, or that of an estimate at the threshold."""
     num_slots = settings.config.num_perm
     if settings.layout.has_items or not settings.layout.has_slots:
@@ -168,7 +168,7 @@ def _min_agreement(threshold: float, settings: Settings) -> int:
 
 
 def _similarities(
-    asked: Sketches, candidates: Candidates, threshold: float, settings: Settings
+    asked: Sketches, candidates: Candidates, threshold: float, settings: IndexSettings
 ) -> F64:
     if asked.items is None or candidates.sketches.items is None:
         left, right = (
@@ -190,7 +190,7 @@ def _similarities(
 
 
 def rank(
-    view: View,
+    view: StoreView,
     found: Found,
     num_queries: int,
     k: int | None,

@@ -86,7 +86,7 @@ class Section(NamedTuple):
         return self.rows * self.columns * np.dtype(self.kind).itemsize
 
 
-class Postings(NamedTuple):
+class SegmentPostings(NamedTuple):
     """The sections that say which documents have a key."""
 
     keys: str
@@ -94,8 +94,8 @@ class Postings(NamedTuple):
     directory: str
 
 
-BAND_POSTINGS: Final = Postings("keys", "docs", "directory")
-SET_POSTINGS: Final = Postings("set_keys", "set_docs", "set_directory")
+BAND_POSTINGS: Final = SegmentPostings("keys", "docs", "directory")
+SET_POSTINGS: Final = SegmentPostings("set_keys", "set_docs", "set_directory")
 
 
 def digest_of(data: Any = b"") -> Any:
@@ -362,7 +362,7 @@ class Segment:
         )
         return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
 
-    def request_postings(self, keys: U64, names: Postings) -> Iterator[None]:
+    def request_postings(self, keys: U64, names: SegmentPostings) -> Iterator[None]:
         """Request the pages that a lookup of these keys reads, in steps, because each read determines the next.
 
         Nothing is checked here, only kept within the file: the lookup itself reports damage.

@@ -51,7 +51,7 @@ _OF_RUNS: Final = frozenset(
 _NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory"})
 
 
-class Settings(NamedTuple):
+class IndexSettings(NamedTuple):
     """The settings of an index; store: what it stores of documents; containment: also postings of their shingles."""
 
     config: Config
@@ -78,7 +78,7 @@ class Settings(NamedTuple):
         }
 
 
-def new_settings(config: Config, store: str, *, containment: bool = False) -> Settings:
+def new_settings(config: Config, store: str, *, containment: bool = False) -> IndexSettings:
     """Check the settings of a new index."""
     check_type("containment", containment, bool, "True or False")
     check_choice("store", store, STORES)
@@ -93,7 +93,7 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> Se
         config = Config.of(config, items_column="items")
     _check_together(config, store, containment=containment)
     config = Config.of(config, method="lsh")
-    return Settings(config, plan_for(config), store, containment)
+    return IndexSettings(config, plan_for(config), store, containment)
 
 
 def _check_together(config: Config, store: str, *, containment: bool) -> None:
@@ -127,13 +127,15 @@ def _check_together(config: Config, store: str, *, containment: bool) -> None:
         )
 
 
-def stored_settings(folder: Path, meta: dict[str, Any]) -> Settings:
+def stored_settings(folder: Path, meta: dict[str, Any]) -> IndexSettings:
     """Return the settings that the index in a folder was created with."""
     try:
         config = Config.of(**meta["settings"], method="lsh")
         check_choice("store", meta["store"], STORES)
         _check_together(config, meta["store"], containment=meta["containment"] is True)
-        settings = Settings(config, plan_for(config), meta["store"], meta["containment"] is True)
+        settings = IndexSettings(
+            config, plan_for(config), meta["store"], meta["containment"] is True
+        )
     except (KeyError, TypeError, ConfigError) as error:
         reason = error.message if isinstance(error, ConfigError) else error
         raise damaged(f"the settings in {folder / FILE} cannot be used: {reason}") from error
@@ -148,7 +150,7 @@ def stored_settings(folder: Path, meta: dict[str, Any]) -> Settings:
     return settings
 
 
-def check_same(stored: Settings, given: dict[str, Any]) -> None:
+def check_same(stored: IndexSettings, given: dict[str, Any]) -> None:
     """Raise if an index is opened with different settings than it was created with."""
     asked = Config.of(stored.config, **given)
     for name in given:
@@ -160,7 +162,7 @@ def check_same(stored: Settings, given: dict[str, Any]) -> None:
             )
 
 
-def check_alike(*indexes: tuple[Settings, Path]) -> None:
+def check_alike(*indexes: tuple[IndexSettings, Path]) -> None:
     """Raise if two indexes compare documents in different ways."""
     (mine, own_path), (theirs, other_path) = (
         (settings.as_dict(), path) for settings, path in indexes

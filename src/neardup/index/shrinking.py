@@ -19,7 +19,7 @@ _FIRST_STEP_PAGES: Final = 64
 _STEP_SECONDS: Final = 0.005
 
 
-class Home(Protocol):
+class ShrinkingHome(Protocol):
     """The part of a store that shrinking uses."""
 
     folder: Path
@@ -28,7 +28,7 @@ class Home(Protocol):
         """Call a function with the connection that writes, outside of a transaction, while nobody else writes."""
 
 
-def shrink(home: Home, between: Callable[[], None]) -> None:
+def shrink(home: ShrinkingHome, between: Callable[[], None]) -> None:
     """Free the unused pages of the SQLite file if these are at least a quarter of it; else SQLite reuses them.
 
     between: called between two steps. If the disk is too full, later inserts reuse the pages.
@@ -47,7 +47,7 @@ def shrink(home: Home, between: Callable[[], None]) -> None:
         _shorten_log(connection)
 
 
-def copy_log(home: Home) -> None:
+def copy_log(home: ShrinkingHome) -> None:
     """Copy the log into the SQLite file: most of it while others write, the rest while nobody does.
 
     Then the log starts anew. A commit that does all of this itself waits for two syncs of many
@@ -71,7 +71,9 @@ def _value_of(connection: sqlite3.Connection, name: str) -> int:
     return value
 
 
-def _free_in_steps(home: Home, connection: sqlite3.Connection, between: Callable[[], None]) -> None:
+def _free_in_steps(
+    home: ShrinkingHome, connection: sqlite3.Connection, between: Callable[[], None]
+) -> None:
     pages = _FIRST_STEP_PAGES
     while _value_of(connection, "freelist_count"):
         between()

@@ -52,7 +52,7 @@ class Shared(NamedTuple):
     sizes: I64
 
 
-class View(Protocol):
+class StoreView(Protocol):
     """The documents of one commit."""
 
     now: float
@@ -101,7 +101,7 @@ class View(Protocol):
         """Whether a change with this tag was made."""
 
 
-class Change(View, Protocol):
+class Change(StoreView, Protocol):
     """One change of the store, visible to others completely or not at all."""
 
     def put(

@@ -35,7 +35,7 @@ from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
 from neardup.measures.registry import measure_of
 from neardup.report import Audit, Report
-from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, Sample, draw, draw_keys
+from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, AuditSample, draw, draw_keys
 from neardup.theory.plan import Plan
 
 I64 = npt.NDArray[np.int64]
@@ -160,20 +160,20 @@ def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Tabl
         share *= 2 * size / (drawn.num_rows + 1)
 
 
-def _prepare(drawn: pa.Table, run: Audited) -> Sample:
+def _prepare(drawn: pa.Table, run: Audited) -> AuditSample:
     rows = (
         drawn.column("row").to_numpy() + run.documents.first_rows[drawn.column("part").to_numpy()]
     )
     order = pa.array(np.argsort(rows))
     texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
-    return Sample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
+    return AuditSample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
 
 
 Claims = tuple[I64, npt.NDArray[np.float64], I64]
 
 
 def _of_sample(
-    reported: Iterable[pa.Table], sample: Sample, threshold: float
+    reported: Iterable[pa.Table], sample: AuditSample, threshold: float
 ) -> Iterator[pa.Table]:
     """The reported pairs of sampled documents."""
     for pairs in reported:
@@ -185,12 +185,12 @@ def _of_sample(
         )
 
 
-def _is_drawn(rows: I64, sample: Sample) -> npt.NDArray[np.bool_]:
+def _is_drawn(rows: I64, sample: AuditSample) -> npt.NDArray[np.bool_]:
     is_drawn: npt.NDArray[np.bool_] = np.isin(rows, sample.rows)
     return is_drawn
 
 
-def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
+def _claims(reported: Iterable[pa.Table], sample: AuditSample) -> Claims:
     """The pairs that the run reported for sampled documents: encoded pair, similarity, row of the sampled one."""
     found: list[Claims] = []
     room = MAX_CLAIMS
@@ -208,7 +208,7 @@ def _claims(reported: Iterable[pa.Table], sample: Sample) -> Claims:
     return claims, values, own
 
 
-def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
+def _listed(found: Iterable[pa.Table], sample: AuditSample) -> tuple[I64, I64]:
     """The listed pairs of sampled documents, once per sampled side: encoded pair, ascending, and its position."""
     own, other = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for pairs in found:
@@ -228,7 +228,7 @@ def _listed(found: Iterable[pa.Table], sample: Sample) -> tuple[I64, I64]:
 _NO_CLAIMS: Final = (np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
 
 
-def _check_claims(claimed: Claims, partners: pa.Table, sample: Sample, run: Audited) -> None:
+def _check_claims(claimed: Claims, partners: pa.Table, sample: AuditSample, run: Audited) -> None:
     """Raise if the run reported a wrong pair or similarity."""
     pairs, values, own = claimed
     partner_pairs = sample.claims(
@@ -253,7 +253,7 @@ def _check_claims(claimed: Claims, partners: pa.Table, sample: Sample, run: Audi
     )
 
 
-def _missed(partners: pa.Table, sample: Sample, run: Audited) -> pa.Table:
+def _missed(partners: pa.Table, sample: AuditSample, run: Audited) -> pa.Table:
     """Name every missed pair once, in input order."""
     missed = partners.filter(pc.invert(partners.column("is_found")))
     order = np.argsort(sample.numbers, kind="stable")
@@ -275,14 +275,14 @@ def _missed(partners: pa.Table, sample: Sample, run: Audited) -> pa.Table:
 
 
 def _name(
-    run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64], sample: Sample
+    run: Audited, row_a: I64, row_b: I64, values: npt.NDArray[np.float64], sample: AuditSample
 ) -> pa.Table:
     named = run.name(pa.table([row_a, row_b, values], schema=schema.ROW_PAIRS))
     columns = schema.missed(named.schema)
     return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
 
 
-def _recall(sample: Sample, seed: int) -> dict[str, Any]:
+def _recall(sample: AuditSample, seed: int) -> dict[str, Any]:
     """Return recall, interval and prediction, after subtracting the pair of every sampled document with itself."""
     tally, numbers, itself = sample.tally, sample.numbers, int(not sample.only_against)
     weights, found, pairs, drawn = (

@@ -23,7 +23,7 @@ from neardup.engines.local.tables import filtered
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.measures import jaccard
-from neardup.pipeline import Outcome, Pipeline
+from neardup.pipeline import Pipeline, PipelineOutcome
 from neardup.theory.plan import Plan
 
 
@@ -62,7 +62,7 @@ def removal_for(config: Config) -> tuple[Config, Pipeline]:
 
 def find_containment(
     documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
-) -> Outcome:
+) -> PipelineOutcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     from neardup.search.containment import ContainmentIndex, collect_sets
 
@@ -86,7 +86,7 @@ def find_containment(
             "containers", sketches, ["row"], where, make_step, schema.CONTAINMENT_BATCHES
         )
         row_pairs = _sorted(found, engine, watch)
-    return Outcome(
+    return PipelineOutcome(
         plan=plan,
         selection=schema.SELECTION.empty_table(),
         row_pairs=row_pairs,
@@ -100,7 +100,7 @@ def find_containment(
 
 def remove_containers(
     documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
-) -> Outcome:
+) -> PipelineOutcome:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document.
 
     Only the reference documents are held in memory; the documents of the input are streamed.
@@ -142,7 +142,7 @@ def remove_containers(
             "row"
         )
         row_pairs = _sorted(found, engine, watch) if config.pairs else None
-    return Outcome(
+    return PipelineOutcome(
         plan=plan,
         selection=selection,
         row_pairs=row_pairs,

@@ -24,7 +24,7 @@ from neardup.errors import DataError
 from neardup.events import Watch
 from neardup.jobs.containment import count_equal, pairs_in, warn_of_short
 from neardup.kernels import neighbours as kernel
-from neardup.pipeline import Outcome
+from neardup.pipeline import PipelineOutcome
 from neardup.report import format_bytes
 from neardup.search.containment import ContainmentIndex, ReferenceIndex, choose_best, collect_sets
 from neardup.search.inverted_index import BYTES_A_SHINGLE, Compared
@@ -44,7 +44,7 @@ _NO_ROW: Final = (1 << 63) - 1
 
 def find_containment(
     documents: SparkSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch
-) -> Outcome:
+) -> PipelineOutcome:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -79,7 +79,7 @@ def find_containment(
             "row_pairs", lambda: engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS)
         )
         pipeline.warn_of_many(engine.total(row_pairs), watch)
-    return Outcome(
+    return PipelineOutcome(
         plan=plan,
         selection=engine.empty(schema.SELECTION),
         row_pairs=row_pairs,
@@ -137,7 +137,7 @@ def _check_size(num_shingles: int, what: str) -> None:
 
 def remove_containers(
     documents: FileSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch
-) -> Outcome:
+) -> PipelineOutcome:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -168,7 +168,7 @@ def remove_containers(
             engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS) if config.pairs else None
         )
     equal = engine.map_tables([selection], _count_equal, schema.COUNTS)
-    return Outcome(
+    return PipelineOutcome(
         plan=plan,
         selection=selection,
         row_pairs=row_pairs,

@@ -22,7 +22,7 @@ from neardup.io.documents.file_reader import FileReader
 from neardup.io.finished.decision_file import KEPT_LAST, REMOVED_LAST, Decided, Decision
 from neardup.kernels.similarity import Sets
 from neardup.measures.jaccard import text_sets
-from neardup.pipeline import Outcome
+from neardup.pipeline import PipelineOutcome
 from neardup.search.inverted_index import Compared, InvertedIndex
 
 I64 = npt.NDArray[np.int64]
@@ -30,8 +30,8 @@ F64 = npt.NDArray[np.float64]
 
 
 def apply_decisions(
-    outcome: Outcome, source: FileReader, decided: Decided, config: Config, watch: Watch
-) -> Outcome:
+    outcome: PipelineOutcome, source: FileReader, decided: Decided, config: Config, watch: Watch
+) -> PipelineOutcome:
     """Return the outcome with decisions about documents of the source."""
     keep = decided.fixed.rows_with(KEPT_LAST, source.layout)
     remove = decided.fixed.rows_with(REMOVED_LAST, source.layout)

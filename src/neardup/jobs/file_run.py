@@ -32,7 +32,7 @@ class FileRun(abc.ABC):
         self.engine = engine
 
     @abc.abstractmethod
-    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
         """Write every table once, and the kept rows; `advance` counts `write_steps`."""
 
     @abc.abstractmethod
@@ -40,11 +40,11 @@ class FileRun(abc.ABC):
         """Return how many steps `write` takes, None if that is not known, and their unit."""
 
     @abc.abstractmethod
-    def count(self, outcome: pipeline.Outcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
         """Count the rows read and removed."""
 
     @abc.abstractmethod
-    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
         """Return the largest clusters, with CLUSTER_COLUMNS."""
 
     @property
@@ -61,7 +61,7 @@ class FileRun(abc.ABC):
         if table in self.output.drafts:
             self.workspace.checkpoint(self.output.drafts[table], write)
 
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Write the tables, and collect what the report says about files."""
         with watch.stage("write", *self.write_steps()) as advance:
             self.write(outcome, advance)

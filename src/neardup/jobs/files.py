@@ -70,7 +70,7 @@ class LocalFiles(FileRun):
         self.names = RowNames(layout, reader.notes)
         super().__init__(setup, reader, layout, engine)
 
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
             from neardup.jobs.decisions import apply_decisions
@@ -109,7 +109,7 @@ class LocalFiles(FileRun):
             return None, "pairs"
         return sum(self.layout.files[at].size for at in self.layout.own_files()), "bytes"
 
-    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
         advance_pairs = no_progress if self.writes_kept else advance
@@ -138,7 +138,7 @@ class LocalFiles(FileRun):
             with tally.polled():
                 self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
-    def _results_of(self, outcome: pipeline.Outcome) -> FileResults:
+    def _results_of(self, outcome: pipeline.PipelineOutcome) -> FileResults:
         return FileResults(self.names, outcome.selection, outcome.clustered, self.engine.room)
 
     def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
@@ -154,7 +154,7 @@ class LocalFiles(FileRun):
         ]
 
     def _write_pairs(
-        self, outcome: pipeline.Outcome, written: FileResults, advance: Advance
+        self, outcome: pipeline.PipelineOutcome, written: FileResults, advance: Advance
     ) -> None:
         pairs_of = partial(
             written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance
@@ -163,7 +163,7 @@ class LocalFiles(FileRun):
         pairs = self.workspace.folder / self.output.drafts["pairs"]
         self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
 
-    def count(self, outcome: pipeline.Outcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
         """Add up the counts of the parts."""
         rows, text_bytes = self._count_rows(references=False), self.source.notes.count("text_bytes")
         counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
@@ -180,6 +180,6 @@ class LocalFiles(FileRun):
         rejected = notes.count("rejected", references=references)
         return RowCounts(documents, rejected, partial(first_rejected, notes, references=references))
 
-    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""
         return self._results_of(outcome).largest(self.config.per_cluster)

@@ -127,7 +127,7 @@ class Estimate:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
+class ForecastSample:
     """Sampled documents, as schema.DOCUMENTS; the corpus is `scale` times as large, and reads in `read_seconds`.
 
     text_scale: how many times as much text the corpus holds, if it is known to differ from `scale`.
@@ -146,7 +146,7 @@ class Sample:
 
 
 # Takes the most bytes of text that a sample may hold.
-TakeSample = Callable[[int], Sample]
+TakeSample = Callable[[int], ForecastSample]
 
 
 def predict_files(paths: Sequence[str], config: Config, watch: Watch) -> Plan:
@@ -167,7 +167,7 @@ def predict_memory(source: Any, config: Config) -> Plan:
 def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
     """Return a sampler of the documents of files: runs of consecutive documents, spread over the input."""
 
-    def take(most_bytes: int) -> Sample:
+    def take(most_bytes: int) -> ForecastSample:
         began = time.perf_counter()
         # Batches are read whole, so a small sample must come from few files.
         num_files, spread = (
@@ -178,7 +178,7 @@ def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
             files, config, num_files=num_files, most_bytes=most_bytes, spread=spread
         )
         read_seconds = (time.perf_counter() - began) * found.read_scale
-        return Sample(
+        return ForecastSample(
             documents=_numbered(
                 [documents_of(records, records.rows, config) for records in found.records]
             ),
@@ -205,11 +205,11 @@ def sample_memory(documents: pa.Table) -> TakeSample:
         )
     )
 
-    def take(most_bytes: int) -> Sample:
+    def take(most_bytes: int) -> ForecastSample:
         num_taken = min(int(np.searchsorted(ends, most_bytes)) + 1, documents.num_rows)
         scale = documents.num_rows / num_taken if num_taken else 1.0
         taken = documents.slice(0, num_taken).set_column(0, "row", pa.array(np.arange(num_taken)))
-        return Sample(documents=taken, scale=scale, read_seconds=0.0, file_bytes=0)
+        return ForecastSample(documents=taken, scale=scale, read_seconds=0.0, file_bytes=0)
 
     return take
 
@@ -218,7 +218,7 @@ def sample_memory(documents: pa.Table) -> TakeSample:
 class _Trial:
     """The results on a sample; `seconds` is the time it took to read it and to try both methods."""
 
-    sample: Sample
+    sample: ForecastSample
     plan: Plan
     forecasts: tuple[Forecast, ...]
     seconds: float
@@ -277,7 +277,7 @@ def _try(take: TakeSample, most_bytes: int, config: Config) -> _Trial:
     return _Trial(sample=sample, plan=plan, forecasts=forecasts, seconds=seconds)
 
 
-def _warm_up(sample: Sample, config: Config) -> list[float]:
+def _warm_up(sample: ForecastSample, config: Config) -> list[float]:
     """Load the kernels before timing starts; return the fixed overhead of each method in seconds."""
     few = dataclasses.replace(sample, documents=sample.documents.slice(0, _FIRST_DOCS))
     _contents(few, config)
@@ -292,7 +292,7 @@ def _warm_up(sample: Sample, config: Config) -> list[float]:
     return overheads
 
 
-def _sampled_bytes(sample: Sample) -> int:
+def _sampled_bytes(sample: ForecastSample) -> int:
     return pc.sum(pc.binary_length(sample.documents.column("text"))).as_py() or 0
 
 
@@ -308,7 +308,7 @@ def _possible(config: Config) -> Iterator[tuple[Plan, Config]]:
             continue
 
 
-def _contents(sample: Sample, config: Config) -> Contents:
+def _contents(sample: ForecastSample, config: Config) -> Contents:
     """The figures that decide the method, scaled up; shingles rare in a sample may be frequent in the corpus."""
     if config.measure != "jaccard" or not sample.documents.num_rows:
         return Contents(documents=0, shingles=0)
@@ -330,7 +330,7 @@ def _held(documents: pa.Table) -> InMemoryDocuments:
 
 
 def _forecast(
-    sample: Sample, contents: Contents, overhead: float, plan: Plan, config: Config
+    sample: ForecastSample, contents: Contents, overhead: float, plan: Plan, config: Config
 ) -> Forecast:
     """Run a method on the sample; assumes that pairs are close together in the input, so that they scale linearly."""
     began = time.perf_counter()
@@ -374,11 +374,11 @@ def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> i
     return min(_BASE_BYTES + threads * _THREAD_BYTES + sets + table + joined, limit)
 
 
-def _num_bytes(sample: Sample) -> int:
+def _num_bytes(sample: ForecastSample) -> int:
     return round(_sampled_bytes(sample) * (sample.text_scale or sample.scale))
 
 
-def _advise(sample: Sample, config: Config) -> Iterator[str]:
+def _advise(sample: ForecastSample, config: Config) -> Iterator[str]:
     """Advise on shingles for documents of these lengths."""
     texts = sample.documents.column("text")
     if config.measure != "jaccard" or config.items_column is not None or not texts.length():

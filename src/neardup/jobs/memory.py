@@ -51,7 +51,7 @@ class MemoryRun:
         """An engine without a memory limit."""
         return LocalEngine(self.config.threads)
 
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Build the tables, with ids instead of rows."""
         read, row_pairs = self.read, None
         with watch.stage("report"):
@@ -77,7 +77,7 @@ class MemoryRun:
         """Do nothing: the report is the output."""
 
     def _select_again(
-        self, outcome: pipeline.Outcome, stored: pa.Table, report: Report, threshold: float
+        self, outcome: pipeline.PipelineOutcome, stored: pa.Table, report: Report, threshold: float
     ) -> Report:
         """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
         (config, plan), watch, documents = (

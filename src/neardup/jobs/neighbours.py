@@ -69,7 +69,7 @@ class SearchInput:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Sources:
+class NeighbourSources:
     """Documents in memory or paths of files; the same for queries, if there are any; ids of documents in memory."""
 
     documents: Any
@@ -82,7 +82,7 @@ class Sources:
 
 
 def search(
-    sources: Sources,
+    sources: NeighbourSources,
     wanted: Wanted,
     config: Config,
     watch: Watch,
@@ -110,7 +110,12 @@ def search(
 
 
 def _search(
-    sources: Sources, wanted: Wanted, config: Config, watch: Watch, engine: Any, target: Path | None
+    sources: NeighbourSources,
+    wanted: Wanted,
+    config: Config,
+    watch: Watch,
+    engine: Any,
+    target: Path | None,
 ) -> pa.Table:
     if config.engine == "spark":
         return _search_on_spark(sources, wanted, config, watch, engine, target)
@@ -141,7 +146,12 @@ def _search(
 
 
 def _search_on_spark(
-    sources: Sources, wanted: Wanted, config: Config, watch: Watch, engine: Any, target: Path | None
+    sources: NeighbourSources,
+    wanted: Wanted,
+    config: Config,
+    watch: Watch,
+    engine: Any,
+    target: Path | None,
 ) -> pa.Table:
     """Search files on Spark; raise for any other source."""
     from neardup.jobs.neighbours_on_spark import search_files

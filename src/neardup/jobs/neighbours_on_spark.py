@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import I64, Hold, View, no_progress
+from neardup.engines.base import I64, Hold, TableView, no_progress
 from neardup.engines.local.blas import one_blas_thread
 from neardup.errors import DataError
 from neardup.events import Watch
@@ -173,7 +173,7 @@ def _find_in_files(
                 num_rejected, source.counted["own_documents"], name_rejected(first), watch
             )
         listed = engine.map_tables([notes], _list, _LISTED)
-        view = View(tuple(_LISTED.names), ("query",), ("row",), is_whole=True)
+        view = TableView(tuple(_LISTED.names), ("query",), ("row",), is_whole=True)
         best = engine.map_groups(listed, [view], partial(_best, k=search.k), None, no_progress)
         found = engine.collect(best, "neighbours")
     return _named(found, asked, _files(source, config))

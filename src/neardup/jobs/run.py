@@ -51,7 +51,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(
-        cls, outcome: pipeline.Outcome, rows: RowCounts, text_bytes: int, threshold: float
+        cls, outcome: pipeline.PipelineOutcome, rows: RowCounts, text_bytes: int, threshold: float
     ) -> Counts:
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
@@ -113,7 +113,7 @@ class Adapter(Protocol):
     def config(self) -> Config:
         """The settings, completed by the source."""
 
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Write the tables, or keep them in memory, and count."""
 
     def publish(self, report: Report) -> None:
@@ -127,7 +127,7 @@ def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report
     return report_on(outcome, adapter, watch)
 
 
-def report_on(outcome: pipeline.Outcome, adapter: Adapter, watch: Watch) -> Report:
+def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch) -> Report:
     """Store the results of the pipeline, and report."""
     config, results = adapter.config, adapter.results(outcome, watch)
     counts = results.counts

@@ -60,7 +60,7 @@ class SparkFrame:
     plan: Plan
     config: Config
 
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Store the pairs; the other tables are computed lazily."""
         from neardup.engines.spark import results
 
@@ -119,7 +119,7 @@ class SparkFiles(FileRun):
         """Return the entry of every file in the report, with the path as the user gave it."""
         return self.source.summary()
 
-    def results(self, outcome: pipeline.Outcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Write the tables, and add the facts of the Spark engine; the driver can read the files again for an audit."""
         results = super().results(outcome, watch)
         audit = partial(self._audit, outcome.plan, results)
@@ -141,7 +141,7 @@ class SparkFiles(FileRun):
         """Return the number of files, which Spark's listener reports."""
         return (len(self.layout.own_files()) if self.writes_kept else None), "files"
 
-    def write(self, outcome: pipeline.Outcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables
 
@@ -214,7 +214,7 @@ class SparkFiles(FileRun):
             write_table(path, "rejected", table, num_rows, write_rejected, self.engine.storage)
         return {"num_rejected": num_rows}
 
-    def count(self, outcome: pipeline.Outcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
         """Count the notes of rows."""
         from neardup.engines.spark import results
 
@@ -239,7 +239,7 @@ class SparkFiles(FileRun):
 
         return RowCounts(documents, rejected, name_first)
 
-    def largest(self, outcome: pipeline.Outcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""
         from neardup.engines.spark import results
 

@@ -25,7 +25,7 @@ from neardup.io.documents.layout import rows_in
 from neardup.io.finished import finished_run, run_tables
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.jobs.run import settings_again
-from neardup.pipeline import Outcome
+from neardup.pipeline import PipelineOutcome
 from neardup.report import Report, count_references
 from neardup.stages.select import close_pairs, lead_pairs, thin_table
 
@@ -82,7 +82,7 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
         )
 
 
-def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Outcome) -> None:
+def write_order(path: Path, pairs: Path, documents: FileReader, outcome: PipelineOutcome) -> None:
     """Write the position and the keep priority of every document in a pair, so that `at_threshold` can select again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):

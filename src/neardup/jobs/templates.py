@@ -14,7 +14,7 @@ from neardup.config.checks import SET_MEASURES
 from neardup.engines.base import Documents, no_progress
 from neardup.events import Watch
 from neardup.measures.jaccard import text_sets
-from neardup.pipeline import Outcome
+from neardup.pipeline import PipelineOutcome
 
 I64 = npt.NDArray[np.int64]
 # The minimum number of documents of a cluster, not counting exact copies; how many of the largest
@@ -43,7 +43,9 @@ class _Cluster(NamedTuple):
     sample: I64
 
 
-def warn_of_templates(outcome: Outcome, documents: Documents, config: Config, watch: Watch) -> None:
+def warn_of_templates(
+    outcome: PipelineOutcome, documents: Documents, config: Config, watch: Watch
+) -> None:
     """Warn if many removed documents share a template, and say what to do."""
     if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:
         return

@@ -22,7 +22,7 @@ IN_WORD = np.uint64(63)
 ONE = np.uint64(1)
 
 
-class Index(NamedTuple):
+class PrefixArrays(NamedTuple):
     """The indexed shingles of some sets, and what a partner of each of them must have.
 
     coarse, fine        uint64[]                bitmaps by top bits: of the shingle, and of the shingle spread over all
@@ -104,7 +104,7 @@ def fill_index(keys, index):
     There is no probing: a binary search takes O(log n) steps, whatever the keys are.
 
     keys   uint64[num_keys]  distinct shingles
-    index  Index             coarse and fine, all zero, spreads, lists and starts are written
+    index  PrefixArrays             coarse and fine, all zero, spreads, lists and starts are written
     """
     spreads, lists, starts, shift = index.spreads, index.lists, index.starts, index.shift
     all_spreads = keys * GOLDEN_MULTIPLIER
@@ -142,7 +142,7 @@ def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
     shingles   uint64[num_shingles]  all documents end to end, with repetitions, in any order
     ends       int64 [num_docs + 1]  document d owns shingles[ends[d]:ends[d + 1]]
     groups     int64 [num_docs]
-    index      Index                 as `fill_index` leaves it
+    index      PrefixArrays                 as `fill_index` leaves it
     first_doc  int64                 added to documents in `seen`, so that it serves for many calls
     seen       (int64[num_lists], int64[num_sets], int64[num_sets])  the last document that met each list and each
                set, and how many shingles it shared with the set; overwritten

@@ -39,7 +39,7 @@ COMPARISON_COST = 4
 LARGEST = np.int64(2**62)
 
 
-class Documents(NamedTuple):
+class ComparedDocuments(NamedTuple):
     """The documents of whole components, in comparable form.
 
     items       Items                        what is compared; no set is empty
@@ -101,7 +101,7 @@ class InitialState(NamedTuple):
     parents: Array
 
 
-class Outcome(NamedTuple):
+class MatchOutcome(NamedTuple):
     """The results for documents.
 
     matches   int64  [num_docs]  the most similar earlier kept document, NOBODY for a kept one, UNCHANGED if none is
@@ -215,13 +215,13 @@ def walk_components(
     Return (left, right, similarity) of the pairs found, and the document at which to go on: the
     number of documents when all are done.
 
-    documents       Documents
+    documents       ComparedDocuments
     component_ends  int64[num_components + 1]  component c is documents [component_ends[c], component_ends[c + 1]),
                                                best keep priority first
     lists           Lists
     rule            Rule
     initial         InitialState
-    outcome         Outcome                    written
+    outcome         MatchOutcome                    written
     stops           int64[num_components]      written; the document at which a hot component was left, else its end
     start           int64                      documents before it are done; those of its component are only entered
     most_pairs      int64                      from this many pairs on, the walk ends after the document

@@ -1,6 +1,6 @@
 """The sample of an audit: draw documents, and compare every document of the corpus with them exactly.
 
-`draw` and `Sample.partners` process batches of documents; their results do not depend on batch size
+`draw` and `AuditSample.partners` process batches of documents; their results do not depend on batch size
 or threads.
 """
 
@@ -55,7 +55,7 @@ def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
     return batch.filter(pa.array(~is_empty))
 
 
-class Tally:
+class AuditTally:
     """Counts for every set of the sample; thread-safe.
 
     weights: its pairs, counted twice with a reference document, because only one side of such a
@@ -92,7 +92,7 @@ class Tally:
             np.add.at(self.listed, docs, np.where(is_reference, 2, 1))
 
 
-class Sample:
+class AuditSample:
     """The sampled documents, indexed, with equal sets merged; `tally` holds the counts.
 
     rows: of the documents, ascending; numbers: the set of each; claimed: encoded pairs, ascending,
@@ -115,7 +115,7 @@ class Sample:
         self.claimed: I64 = np.empty(0, np.int64)
         self.listed: tuple[I64, I64] | None = None
         self.num_sets = firsts.size
-        self.tally = Tally(self.num_sets, rows.size)
+        self.tally = AuditTally(self.num_sets, rows.size)
 
     def claims(self, numbers: I64, rows: I64) -> I64:
         """Encode pairs of a set and a row as one number each."""

@@ -44,7 +44,7 @@ class PrefixIndex:
             int(max(keys.size * factor, 64) - 1).bit_length()
             for factor in (_FINE_BITS, _INDEX_PLACES)
         )
-        self.arrays = kernel.Index(
+        self.arrays = kernel.PrefixArrays(
             coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
             coarse_shift=np.uint64(64 - _COARSE),
             fine=np.zeros((1 << fine_bits) // 64, np.uint64),

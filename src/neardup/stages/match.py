@@ -30,7 +30,7 @@ class _Work(NamedTuple):
 
     rule: kernel.Rule
     initial: kernel.InitialState
-    outcome: kernel.Outcome
+    outcome: kernel.MatchOutcome
     put: Put
 
 
@@ -51,22 +51,22 @@ def initial_state(roles: Array) -> kernel.InitialState:
 
 
 def match_components(
-    documents: kernel.Documents,
+    documents: kernel.ComparedDocuments,
     component_ends: Array,
     rule: kernel.Rule,
     initial: kernel.InitialState,
     walked: Array,
     put: Put,
-) -> kernel.Outcome:
+) -> kernel.MatchOutcome:
     """Compare the documents of whole components; arguments as for the kernel `walk_components`.
 
-    walked: counts the documents that are done, as in `kernel.Outcome`; put: takes the pairs found,
+    walked: counts the documents that are done, as in `kernel.MatchOutcome`; put: takes the pairs found,
     in pieces and in any order, as positions of the later and the earlier document, and
     similarities.
     """
     num_docs = documents.rows.size
     matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
-    outcome = kernel.Outcome(matches, np.empty(num_docs), parents, compared, walked)
+    outcome = kernel.MatchOutcome(matches, np.empty(num_docs), parents, compared, walked)
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
     work = _Work(rule, initial, outcome, put)
@@ -77,7 +77,11 @@ def match_components(
 
 
 def _walk(
-    documents: kernel.Documents, component_ends: Array, lists: kernel.Lists, work: _Work, start: int
+    documents: kernel.ComparedDocuments,
+    component_ends: Array,
+    lists: kernel.Lists,
+    work: _Work,
+    start: int,
 ) -> list[_Hot]:
     """Walk from a document to the end, in steps of about MAX_PAIRS pairs; return the hot components left on the way.
 
@@ -109,7 +113,7 @@ def _walk(
     return hot
 
 
-def _match_hot(documents: kernel.Documents, part: slice, work: _Work, hot: _Hot) -> None:
+def _match_hot(documents: kernel.ComparedDocuments, part: slice, work: _Work, hot: _Hot) -> None:
     """Compare the documents of one hot component from where its pairs were not put yet."""
     first, ends = part.start, np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
@@ -139,7 +143,7 @@ def _match_hot(documents: kernel.Documents, part: slice, work: _Work, hot: _Hot)
     def put_moved(left: Array, right: Array, similarities: Array) -> None:
         work.put(left + first, right + first, similarities)
 
-    own = kernel.Documents(sets, signatures, keys, rows)
+    own = kernel.ComparedDocuments(sets, signatures, keys, rows)
     _walk(own, ends, lists, _Work(rule, initial, outcome, put_moved), hot.start - first)
     outcome.compared[:] += compared_before
     outcome.parents[:] += first

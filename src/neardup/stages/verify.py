@@ -71,7 +71,7 @@ def verify(
     )
 
 
-def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Documents:
+def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.ComparedDocuments:
     """Compute items, signatures and keys of the documents of a batch."""
     measure = measure_of(config)
     items = measure.items(batch.column("text"), config)
@@ -87,7 +87,7 @@ def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Documen
     rows = (
         batch.column("row").to_numpy().copy()
     )  # Numba compiles the kernel a second time for read-only arrays
-    return kernel.Documents(items, signatures, keys, rows)
+    return kernel.ComparedDocuments(items, signatures, keys, rows)
 
 
 def are_references(batch: pa.RecordBatch) -> Bools:
@@ -106,14 +106,14 @@ def roles_within(is_reference: Bools, config: Config) -> U8:
 
 
 def compare(
-    documents: kernel.Documents,
+    documents: kernel.ComparedDocuments,
     component_ends: I64,
     plan: Plan,
     config: Config,
     initial: kernel.InitialState,
     walked: I64,
     put: PutPairs,
-) -> tuple[kernel.Outcome, I64]:
+) -> tuple[kernel.MatchOutcome, I64]:
     """Compare the documents of whole components; also return how many pairs each of them has with earlier ones.
 
     `put` takes the pairs as schema.PARTNERED.

@@ -19,7 +19,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.events import Tally
 from neardup.kernels.similarity import similarities
-from neardup.kernels.verify import COMPARED, ENTERED, Documents, InitialState, Outcome
+from neardup.kernels.verify import COMPARED, ENTERED, ComparedDocuments, InitialState, MatchOutcome
 from neardup.measures.base import joined
 from neardup.measures.registry import measure_of
 from neardup.stages.verify import (
@@ -37,7 +37,7 @@ from neardup.stages.verify import (
 from neardup.theory.plan import Plan
 
 
-class Blocks(Protocol):
+class ComponentBlocks(Protocol):
     """The documents of one component; batches have the columns component, row, text, priority, group."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -75,7 +75,7 @@ class _Outcome:
         """The positions of the block in the component."""
         return slice(self.start, self.start + self.rows.size)
 
-    def learn(self, found: Outcome, num_pairs: I64, rows: I64) -> None:
+    def learn(self, found: MatchOutcome, num_pairs: I64, rows: I64) -> None:
         """Merge the results of a comparison whose last documents are those of the block."""
         before = rows.size - self.rows.size
         matches = found.matches[before:]
@@ -89,7 +89,7 @@ class _Outcome:
 
 
 def verify_blocks(
-    blocks: Blocks,
+    blocks: ComponentBlocks,
     plan: Plan,
     config: Config,
     tally: Tally | None = None,
@@ -167,7 +167,7 @@ def _merged(batches: Iterable[pa.RecordBatch], block: pa.RecordBatch) -> Iterato
 
 
 def _compare_with_kept(
-    documents: Documents,
+    documents: ComparedDocuments,
     outcome: _Outcome,
     kept: Iterable[pa.RecordBatch],
     plan: Plan,
@@ -194,7 +194,7 @@ def _compare_with_kept(
 
 def _walk_behind(
     kept: pa.RecordBatch | None,
-    documents: Documents,
+    documents: ComparedDocuments,
     outcome: _Outcome,
     roles: U8,
     plan: Plan,
@@ -215,7 +215,7 @@ def _walk_behind(
 
 
 def _compare_with_earlier(
-    documents: Documents,
+    documents: ComparedDocuments,
     outcome: _Outcome,
     earlier_blocks: Iterable[tuple[_Outcome, pa.RecordBatch]],
     parents: I64,
@@ -245,7 +245,12 @@ def _compare_with_earlier(
 
 
 def _compare_within(
-    documents: Documents, outcome: _Outcome, parents: I64, plan: Plan, config: Config, walked: I64
+    documents: ComparedDocuments,
+    outcome: _Outcome,
+    parents: I64,
+    plan: Plan,
+    config: Config,
+    walked: I64,
 ) -> None:
     """Compare the documents of a block with each other."""
     roots = _roots(parents, _places(outcome))
@@ -261,13 +266,13 @@ def _compare_within(
 
 
 def _compare(
-    documents: Documents,
+    documents: ComparedDocuments,
     state: InitialState,
     plan: Plan,
     config: Config,
     walked: I64,
     put: PutPairs,
-) -> tuple[Outcome, I64]:
+) -> tuple[MatchOutcome, I64]:
     """Compare documents as one component."""
     return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked, put)
 
@@ -279,8 +284,8 @@ def _roles_between(is_met: Bools, is_reference: Bools) -> U8:
     ).astype(np.uint8)
 
 
-def _joined(first: Documents, second: Documents) -> Documents:
-    return Documents(
+def _joined(first: ComparedDocuments, second: ComparedDocuments) -> ComparedDocuments:
+    return ComparedDocuments(
         items=joined(first.items, second.items),
         signatures=np.concatenate([first.signatures, second.signatures]),
         keys=np.concatenate([first.keys, second.keys]),
@@ -314,7 +319,7 @@ def _join_roots(parents: I64, roots: I64, joined: I64) -> None:
     parents[roots] = smallest[joined]
 
 
-def _close(blocks: Blocks, outcomes: list[_Outcome], parents: I64, config: Config) -> None:
+def _close(blocks: ComponentBlocks, outcomes: list[_Outcome], parents: I64, config: Config) -> None:
     """Point every document to the first one of its transitive closure, with their exact similarity."""
     roots = _roots(parents, np.arange(parents.size))
     rows = np.concatenate([np.empty(0, np.int64), *(outcome.rows for outcome in outcomes)])

@@ -41,7 +41,7 @@ _ESCAPED: Final = {
 }
 
 
-class Sources(NamedTuple):
+class PageSources(NamedTuple):
     """The script and the style of the page, and the policy that allows these two."""
 
     script: str
@@ -58,7 +58,7 @@ def _hash(text: str) -> str:
 
 
 @functools.cache
-def sources() -> Sources:
+def sources() -> PageSources:
     """Join the sources; our own scripts share one private scope."""
     vendored = [_read(name) for name in SCRIPTS if name.startswith("vendor/")]
     ours = [_read(name) for name in SCRIPTS if not name.startswith("vendor/")]
@@ -68,7 +68,7 @@ def sources() -> Sources:
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return Sources(script, style, policy)
+    return PageSources(script, style, policy)
 
 
 def escape_json(data: bytes) -> str:

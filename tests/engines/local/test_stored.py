@@ -16,7 +16,7 @@ import pytest
 import neardup
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import View
+from neardup.engines.base import TableView
 from neardup.engines.local import engine as local
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
@@ -70,9 +70,9 @@ def random_table(seed, num_rows=500, num_keys=40):
 
 
 VIEWS = [
-    View(("row", "low"), ("low",), ("row",)),
-    View(("row", "high"), ("high",), ("row",)),
-    View(("row", "priority", "low", "high"), ("low", "high"), ("priority", "row")),
+    TableView(("row", "low"), ("low",), ("row",)),
+    TableView(("row", "high"), ("high",), ("row",)),
+    TableView(("row", "priority", "low", "high"), ("low", "high"), ("priority", "row")),
 ]
 
 
@@ -229,7 +229,7 @@ def test_stages_give_the_same_result_for_split_and_whole_groups(
             source, lambda batch, _: sketch(batch, plan, config), schema.sketches(8), ignore
         )
         where = np.ones(150, bool)
-        by_class = View(
+        by_class = TableView(
             ("row", "priority", "digest_low", "digest_high"),
             ("digest_low", "digest_high"),
             ("priority", "row"),
@@ -237,7 +237,7 @@ def test_stages_give_the_same_result_for_split_and_whole_groups(
         copies = pa.Table.from_batches(
             engine.map_groups(table, [by_class], collapse, where, ignore), schema.CLASSES
         )
-        bands = [View(("row", f"key_{band}"), (f"key_{band}",), ("row",)) for band in range(8)]
+        bands = [TableView(("row", f"key_{band}"), (f"key_{band}",), ("row",)) for band in range(8)]
         links = engine.map_groups(table, bands, link, where, ignore)
         components = engine.connected_components(links, 150)
         results.append((copies.sort_by("row").to_pylist(), components.to_pylist()))

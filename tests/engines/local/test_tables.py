@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup.engines.base import View
+from neardup.engines.base import TableView
 from neardup.engines.local.tables import read_views
 
 NUM_ROWS, NUM_BANDS = 100, 5
-VIEWS = [View(("row", f"key_{band}"), (f"key_{band}",), ("row",)) for band in range(NUM_BANDS)]
+VIEWS = [TableView(("row", f"key_{band}"), (f"key_{band}",), ("row",)) for band in range(NUM_BANDS)]
 WHERE = np.arange(NUM_ROWS) % 3 > 0
 
 

@@ -28,7 +28,7 @@ from neardup.engines.base import (
     Documents,
     DocumentStep,
     Table,
-    View,
+    TableView,
     no_progress,
 )
 from neardup.engines.local.arena import Arena, ArenaTable
@@ -282,7 +282,7 @@ class LocalEngine(Threads):
     def map_groups(
         self,
         table: Table,
-        views: Sequence[View],
+        views: Sequence[TableView],
         step: BatchStep,
         where: Bools | None,
         advance: Advance,
@@ -304,7 +304,7 @@ class LocalEngine(Threads):
         most = float("inf") if self._memory is None else self._memory.room() // 6
 
         def mapped(
-            view: View, number: int, held: Sequence[pa.RecordBatch] | None
+            view: TableView, number: int, held: Sequence[pa.RecordBatch] | None
         ) -> pa.RecordBatch:
             batches = filtered(table, view.columns, where) if held is None else held
             # No variable holds the batches of the range, so that they are freed before the step
@@ -330,7 +330,7 @@ class LocalEngine(Threads):
     def _map_sorted(
         self,
         table: Table,
-        views: Sequence[View],
+        views: Sequence[TableView],
         step: BatchStep,
         where: Bools | None,
         advance: Advance,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from neardup.engines.base import Bools, Documents, Table, View
+from neardup.engines.base import Bools, Documents, Table, TableView
 from neardup.io.storage.workspace import read_batches
 from neardup.schema import one_batch
 
@@ -137,8 +137,8 @@ def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[p
 
 
 def read_views(
-    table: Table, views: Sequence[View], where: Bools | None, num_rows: int, most: float
-) -> Iterator[tuple[View, Sequence[pa.RecordBatch] | None]]:
+    table: Table, views: Sequence[TableView], where: Bools | None, num_rows: int, most: float
+) -> Iterator[tuple[TableView, Sequence[pa.RecordBatch] | None]]:
     """Iterate over views with their rows, as many views in one pass over the table as `most` bytes hold.
 
     A view that they do not hold comes without rows. Filtering every batch for each of 16 bands
@@ -147,7 +147,7 @@ def read_views(
     rest = list(views)
     while rest:
         names: dict[str, None] = {}
-        group: list[View] = []
+        group: list[TableView] = []
         while rest and 8 * num_rows * len(names.keys() | set(rest[0].columns)) <= most:
             names |= dict.fromkeys(rest[0].columns)
             group.append(rest.pop(0))

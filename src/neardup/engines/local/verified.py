@@ -10,7 +10,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from neardup import schema as schemas
-from neardup.engines.base import FoundPairs, PutPairs, Sort
+from neardup.engines.base import PutPairs, Sort, VerifiedPairs
 from neardup.engines.local.tables import batches_of
 from neardup.io.storage.workspace import Workspace, read_batches
 
@@ -48,9 +48,9 @@ class VerifiedTable:
             elif pairs.exists():
                 yield from read_batches(pairs)
 
-    def found(self, sort: Sort) -> FoundPairs:
+    def found(self, sort: Sort) -> VerifiedPairs:
         """Return the pairs for a step that lists them."""
-        return FoundPairs(self.documents.column("row").to_numpy(), self.pairs, sort)
+        return VerifiedPairs(self.documents.column("row").to_numpy(), self.pairs, sort)
 
 
 def has_verified(workspace: Workspace, name: str) -> bool:

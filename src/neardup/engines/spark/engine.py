@@ -20,8 +20,8 @@ from neardup.engines.base import (
     Counts,
     CountStep,
     DocumentStep,
-    FoundPairs,
-    View,
+    TableView,
+    VerifiedPairs,
 )
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
 from neardup.engines.spark.arrow_steps import (
@@ -169,7 +169,7 @@ class SparkEngine:
     def map_groups(
         self,
         table: DataFrame,
-        views: Sequence[View],
+        views: Sequence[TableView],
         step: BatchStep,
         where: Chosen | None,
         advance: Advance,
@@ -500,7 +500,7 @@ def _copies(bucket: pa.Table) -> tuple[pa.Table, None]:
     return bucket.drop_columns(["bucket"]), None
 
 
-def _sides(bucket: pa.Table) -> tuple[pa.Table, FoundPairs]:
+def _sides(bucket: pa.Table) -> tuple[pa.Table, VerifiedPairs]:
     """The copies of a bucket, and the pairs of its verified documents."""
     is_copy = bucket.column("representative").is_valid()
     copies = bucket.filter(is_copy).select(schemas.CLASSES.names).cast(schemas.CLASSES)
@@ -509,7 +509,7 @@ def _sides(bucket: pa.Table) -> tuple[pa.Table, FoundPairs]:
     )
     kinds = pa.schema([_SIDES.field(name) for name in documents.column_names])
     found = schemas.partnered(large_table(documents).cast(kinds))
-    return copies, FoundPairs(
+    return copies, VerifiedPairs(
         documents.column("row").to_numpy(), lambda: iter([found]), sort_in_memory
     )
 

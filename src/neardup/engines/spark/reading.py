@@ -17,7 +17,7 @@ from pyspark.accumulators import AccumulatorParam
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import BatchStep, View
+from neardup.engines.base import BatchStep, TableView
 from neardup.engines.local.groups import split_groups
 from neardup.engines.spark.storage import stored_batches
 from neardup.io.columns import keep_order
@@ -72,7 +72,7 @@ def _folded(sketched: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def view_batches(
-    batch: pa.RecordBatch, views: Sequence[View], columns: pa.Schema
+    batch: pa.RecordBatch, views: Sequence[TableView], columns: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Return the columns of each view, under the names of the first; bands are columns of the list of keys."""
     found = dict(zip(batch.schema.names, batch.columns, strict=True))
