@@ -16,7 +16,8 @@ class NearDupError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}\n\nhint: {hint}")
-        self.message, self.hint = message, hint
+        self.message = message
+        self.hint = hint
 
 
 class ConfigError(NearDupError, ValueError):

@@ -66,13 +66,15 @@ def as_python_warning(event: Event) -> None:
     """Issue an urgent warning of a run as a Python warning, at the line that called the library."""
     if not isinstance(event, Warned) or not event.is_urgent:
         return
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     package = __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         package,
         "contextlib",
     ):
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     warnings.warn(event.message, stacklevel=level)
 
 
@@ -132,7 +134,8 @@ class Tally:
         with self._lock:
             done = self._finished + sum(min(how_far(), total) for total, how_far in self._running)
             done = max(done, least)
-            steps, self._reported = max(0, done - self._reported), max(self._reported, done)
+            steps = max(0, done - self._reported)
+            self._reported = max(self._reported, done)
             if steps and self._advance is not None:
                 self._advance(steps)
 
@@ -151,7 +154,8 @@ class Watch:
         self, name: str, total: int | None = None, unit: str = "documents"
     ) -> Iterator[Callable[[int], None]]:
         """Time a stage; yields a thread-safe function to report the number of steps done since its last call."""
-        done, lock = 0, threading.Lock()
+        done = 0
+        lock = threading.Lock()
 
         def advance(steps: int) -> None:
             nonlocal done

@@ -167,7 +167,8 @@ def sketch_documents(
     documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance
 ) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
-    is_held, is_sampled = holds_items(config), is_open(config)
+    is_held = holds_items(config)
+    is_sampled = is_open(config)
     columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
     secret = engine.secret
 
@@ -315,7 +316,8 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
 def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
     """The prefix (the rarest shingles) of every document that may have a partner; takes two passes over the sets."""
     sketches, documents, plan, config, engine = state
-    sets, every = sketches, where
+    sets = sketches
+    every = where
     if is_open(config):  # then the first pass has computed band keys instead of sets
         step = partial(collect, config=config)
         sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
@@ -372,7 +374,8 @@ def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
 
 def _thin(members: Table, state: _Sketched) -> Table:
     """The removed documents: all members of clusters, except those that `per_cluster` spares."""
-    engine, per_cluster = state.engine, state.config.per_cluster
+    engine = state.engine
+    per_cluster = state.config.per_cluster
     if per_cluster == 1:
         return members
 

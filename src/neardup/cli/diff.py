@@ -206,8 +206,11 @@ def _heaviest_chain(runs: list[_Block]) -> list[_Block]:
         stop = at
         while stop < len(ends) and weights[stop] <= weight:
             stop += 1
-        ends[at:stop], weights[at:stop], tails[at:stop] = [run.at_b], [weight], [number]
-    chain, number = [], tails[-1]
+        ends[at:stop] = [run.at_b]
+        weights[at:stop] = [weight]
+        tails[at:stop] = [number]
+    chain = []
+    number = tails[-1]
     while number >= 0:
         chain.append(runs[number])
         number = before[number]

@@ -364,7 +364,8 @@ def count(folder: str, where: tuple[str, ...], as_json: bool) -> None:
 def info(folder: str, as_json: bool) -> None:
     """Show what an index contains, and its settings."""
     with open_index(folder, read_only=True) as opened:
-        facts, judgement = opened.info(), opened.plan.judgement()
+        facts = opened.info()
+        judgement = opened.plan.judgement()
     summary = [
         f"{counted(facts['documents'], 'document')}, {counted(facts['aliases'], 'alias', 'aliases')}, "
         f"{facts['bytes']:,} bytes",

@@ -219,7 +219,8 @@ def _beside(
 
 
 def _fold_equal(run: list[Row], is_first: bool, is_last: bool, ellipsis: str) -> Iterator[Row]:
-    head, tail = 0 if is_first else CONTEXT_LINES, 0 if is_last else CONTEXT_LINES
+    head = 0 if is_first else CONTEXT_LINES
+    tail = 0 if is_last else CONTEXT_LINES
     if len(run) <= head + tail + 1:
         yield from run
         return

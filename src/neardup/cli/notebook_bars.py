@@ -23,7 +23,8 @@ class NotebookBars:
         show: Callable[[str], Callable[[str], Any]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._show, self._clock = show, clock
+        self._show = show
+        self._clock = clock
         self._replace: Callable[[str], Any] | None = None
         self._lines: dict[str, str] = {}
         self._units: dict[str, str] = {}

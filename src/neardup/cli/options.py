@@ -337,7 +337,8 @@ def option_of(name: str) -> str:
 
 
 def _option(name: str) -> Callable[[Function], Function]:
-    setting, default = SETTINGS[name], _default(name)
+    setting = SETTINGS[name]
+    default = _default(name)
     flag = option_of(name)
     attributes: dict[str, Any] = {"cls": Option, "heading": setting.heading, "help": setting.help}
     if isinstance(default, bool):

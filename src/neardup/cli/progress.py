@@ -131,7 +131,8 @@ class Lines:
                 )
             elif isinstance(event, StageAdvanced) and event.stage in self._stages:
                 stage = self._stages[event.stage]
-                stage.done, stage.total = event.done, event.total
+                stage.done = event.done
+                stage.total = event.total
             elif isinstance(event, StageFinished):
                 self._finish(self._stages.pop(event.stage, None))
 
@@ -158,10 +159,8 @@ class Lines:
         seconds = 0.0 if stage is None else self._clock() - stage.began
         if stage is None or (stage.reported_at is None and seconds < self._patience_seconds):
             return
-        done, rate = (
-            amount(stage.done, stage.unit),
-            amount(stage.done / max(seconds, 1e-9), stage.unit),
-        )
+        done = amount(stage.done, stage.unit)
+        rate = amount(stage.done / max(seconds, 1e-9), stage.unit)
         did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""
         self._say(f"{stage.words}: done in {duration(seconds)}{did}")
 
@@ -178,7 +177,8 @@ def _progress_line(stage: _Stage, seconds: float) -> str:
     if not stage.total:
         return f"{stage.words}: {amount(stage.done, stage.unit)} so far, {speed}"
     # The total may be an estimate; never show more than 100 %.
-    share, left = min(1.0, stage.done / stage.total), max(0, stage.total - stage.done) / rate
+    share = min(1.0, stage.done / stage.total)
+    left = max(0, stage.total - stage.done) / rate
     return f"{stage.words}: {100 * share:.0f} %, {speed}, {duration(left)} left"
 
 
@@ -243,7 +243,8 @@ class Bars:
         elif event.stage not in self._tasks:
             return
         elif isinstance(event, StageAdvanced):
-            task, heard = self._tasks[event.stage], self._bars.get_time()
+            task = self._tasks[event.stage]
+            heard = self._bars.get_time()
             self._bars.update(task, completed=event.done, total=event.total or None, heard=heard)
         elif isinstance(event, StageFinished):
             self._finish(self._tasks[event.stage])

@@ -347,7 +347,8 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     from neardup.cli import views
     from neardup.cli.diff import differ
 
-    console, names = _console(), (visible(names[0]), visible(names[1]))
+    console = _console()
+    names = (visible(names[0]), visible(names[1]))
     with working("differ"):
         passages = differ(text_a, text_b)
     places = [passage for passage in passages if not passage.is_equal]
@@ -477,7 +478,8 @@ def _bar(similarity: float, threshold: float, symbols: Symbols, *, width: int) -
     """A number and a bar, red below the threshold."""
     style = "red" if similarity < threshold else "cyan"
     filled = round(similarity * width)
-    full, rest = symbols.full * filled, symbols.rest * (width - filled)
+    full = symbols.full * filled
+    rest = symbols.rest * (width - filled)
     return Text.assemble((f"{similarity:.3f} ", style), (full, style), (rest, "dim"))
 
 

@@ -68,7 +68,8 @@ def listing(parts: list[Part], text_a: str, ellipsis: str) -> Iterator[str]:
     if not parts:
         yield f"They share no run of {MIN_WORDS} words."
         return
-    words, lines = sum(part.num_words for part in parts), text_a.split("\n")
+    words = sum(part.num_words for part in parts)
+    lines = text_a.split("\n")
     shared = f"{len(parts):,} part{'s'[: len(parts) != 1]} of {words:,} words"
     yield f"The texts are mostly different. They share {shared}, the longest first:"
     for part in parts[:MAX_PARTS]:
@@ -114,11 +115,13 @@ def _runs(ids_a: Numbers, ids_b: Numbers) -> Iterator[tuple[int, int, int]]:
             found.append(at)
     at = 0
     while at <= len(listed_a) - MIN_WORDS:
-        best, size = -1, 0
+        best = -1
+        size = 0
         for place in places.get(tuple(listed_a[at : at + MIN_WORDS]), ()):
             length = _num_equal(ids_a[at:], ids_b[place:])
             if length > size:
-                best, size = place, length
+                best = place
+                size = length
         if size:
             yield at, best, size
         at += size or 1
@@ -126,10 +129,13 @@ def _runs(ids_a: Numbers, ids_b: Numbers) -> Iterator[tuple[int, int, int]]:
 
 def _num_equal(ids_a: Numbers, ids_b: Numbers) -> int:
     """How many words are equal from the start; doubles the step each time, so that short runs cost little."""
-    most, seen, step = min(ids_a.size, ids_b.size), 0, 64
+    most = min(ids_a.size, ids_b.size)
+    seen = 0
+    step = 64
     while seen < most:
         different = ids_a[seen : min(seen + step, most)] != ids_b[seen : min(seen + step, most)]
         if different.any():
             return seen + int(np.argmax(different))
-        seen, step = min(seen + step, most), 2 * step
+        seen = min(seen + step, most)
+        step = 2 * step
     return most

@@ -98,11 +98,15 @@ def beside(pieces: Iterable[Piece], title_a: str, title_b: str) -> Table:
     table = Table(box=box.MINIMAL, expand=True)
     table.add_column(Text(title_a), ratio=1, overflow="fold")
     table.add_column(Text(title_b), ratio=1, overflow="fold")
-    left, right, num_words = Text(), Text(), 0
+    left = Text()
+    right = Text()
+    num_words = 0
     for piece in pieces:
         if piece.note or num_words >= _ROW_WORDS:
             _add_row(table, left, right)
-            left, right, num_words = Text(), Text(), 0
+            left = Text()
+            right = Text()
+            num_words = 0
         if piece.note:
             table.add_row(Text(piece.note, "dim"), Text(piece.note, "dim"))
             continue
@@ -128,7 +132,8 @@ def _fold_equal(
     if size <= _FOLD_WORDS:
         yield Piece(True, "".join(words_a), "".join(words_b), size), (size, size)
         return
-    head, tail = 0 if is_first else CONTEXT_WORDS, 0 if is_last else CONTEXT_WORDS
+    head = 0 if is_first else CONTEXT_WORDS
+    tail = 0 if is_last else CONTEXT_WORDS
     if head:
         yield Piece(True, "".join(words_a[:head]), "".join(words_b[:head]), head), (head, head)
     folded = size - head - tail

@@ -389,7 +389,8 @@ def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 def _threshold_at(config: Config) -> float:
     """The similarity at a distance; the default if it is in bits and the dimension is not known yet."""
-    scale, dimension = SCALES[config.measure], config.dimension or MAX_DIMENSION
+    scale = SCALES[config.measure]
+    dimension = config.dimension or MAX_DIMENSION
     check_real(
         "distance",
         config.distance,

@@ -65,7 +65,8 @@ def insert_many(
     tag: str | None,
 ) -> InsertResult:
     """Store the documents of all batches in one change."""
-    watch, rejected = Watch(progress), list[tuple[str, str]]()
+    watch = Watch(progress)
+    rejected = list[tuple[str, str]]()
 
     def make(change: Change) -> int:
         if tag is not None:
@@ -91,7 +92,8 @@ def sketch_batch(contents: pa.Array, settings: IndexSettings) -> Sketches:
 
 def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: IndexSettings) -> None:
     """Store the documents of a batch."""
-    now, number = time.time(), change.next_number
+    now = time.time()
+    number = change.next_number
     documents = [
         Document(number + at, check_id(doc_id), now) for at, doc_id in enumerate(batch.ids)
     ]
@@ -211,12 +213,10 @@ class _InTurn:
     def __init__(
         self, change: Change, batch: Batch, sketches: Sketches, settings: IndexSettings
     ) -> None:
-        self._change, self._batch, self._sketches, self._settings = (
-            change,
-            batch,
-            sketches,
-            settings,
-        )
+        self._change = change
+        self._batch = batch
+        self._sketches = sketches
+        self._settings = settings
         threshold = settings.config.threshold
         held = find(change, sketches, threshold, settings)
         self._ranked = rank(change, held, len(batch.ids), None, None)

@@ -43,8 +43,10 @@ class CandidateSearch:
         *,
         request_pages: bool = False,
     ) -> None:
-        self._segment, self._asked = segment, asked
-        self._threshold, self._min_agreement = threshold, min_agreement
+        self._segment = segment
+        self._asked = asked
+        self._threshold = threshold
+        self._min_agreement = min_agreement
         self._request_pages = request_pages
 
     def find(self) -> tuple[I64, I64]:
@@ -88,7 +90,8 @@ class CandidateSearch:
 
     def _keep_possible(self, queries: I64, docs: I64) -> tuple[I64, I64]:
         """Omit documents whose bitmaps differ too much, for queries that share buckets with many documents."""
-        held, items = self._segment.arrays, self._asked.items
+        held = self._segment.arrays
+        items = self._asked.items
         if "bitmaps" not in held or not isinstance(items, Sets):
             return queries, docs
         ends = np.cumsum(np.bincount(queries, minlength=self._asked.sizes.size))

@@ -39,7 +39,8 @@ class CommitLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._file = path, -1
+        self._path = path
+        self._file = -1
         self._committed = self._synced = 0
         self._syncing = threading.Lock()
         self._failure: OSError | None = None

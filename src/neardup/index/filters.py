@@ -21,7 +21,8 @@ _RANGES: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 def filter_of(where: Any, since: Any) -> Callable[[Document], bool] | None:
     """Return a predicate for the requested documents; None if there is no filter."""
-    after, conditions = as_time("since", since), _conditions(where)
+    after = as_time("since", since)
+    conditions = _conditions(where)
     if after is None and not conditions:
         return None
 

@@ -155,7 +155,8 @@ class FolderView:
         self, asked: Sketches, threshold: float, min_agreement: int
     ) -> Iterator[Candidates]:
         """Find the documents that share a band key with each query."""
-        reads, blocks = self._files.disk_reads, blocks_read()
+        reads = self._files.disk_reads
+        blocks = blocks_read()
         request_pages = reads.are_expected()
         for segment in self._segments_for(asked.keys, BAND_POSTINGS, request_pages=request_pages):
             queries, docs = CandidateSearch(
@@ -181,7 +182,8 @@ class FolderView:
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
-        reads, blocks = self._files.disk_reads, blocks_read()
+        reads = self._files.disk_reads
+        blocks = blocks_read()
         for segment in self._segments_for(
             sets.shingles, SET_POSTINGS, request_pages=reads.are_expected()
         ):
@@ -191,7 +193,8 @@ class FolderView:
             )
         reads.note(sets.ends.size - 1, blocks)
         keys, owners = set_postings(sets)
-        directory, sizes = directory_of([keys], keys.size), np.diff(sets.ends)
+        directory = directory_of([keys], keys.size)
+        sizes = np.diff(sets.ends)
         for numbers, held in self._unsorted():
             docs, queries, counts, _ = lookup.count_shared(
                 held.items, keys, owners, directory, sizes, threshold

@@ -89,10 +89,8 @@ class Index(ReadableIndex):
         """
         check_durability(durability, 0)
         check_path(path)
-        chosen, folder = (
-            new_settings(Config.of(config, **settings), store, containment=containment),
-            Path(path),
-        )
+        chosen = new_settings(Config.of(config, **settings), store, containment=containment)
+        folder = Path(path)
         if os.path.lexists(folder):
             raise ConfigError(
                 f"{folder} already exists",
@@ -209,7 +207,8 @@ class Index(ReadableIndex):
             expires: as for `insert`.
         """
         check_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
-        document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
+        document = self._document(doc_id, payload, expires)
+        sketches = self._sketch(text)
 
         def make(change: Change) -> Inserted:
             if change.numbers_of([document.doc_id]):
@@ -307,7 +306,8 @@ class Index(ReadableIndex):
 
     def replace(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
         """Replace the text of an existing document."""
-        document, sketches = self._document(doc_id, payload, expires), self._sketch(text)
+        document = self._document(doc_id, payload, expires)
+        sketches = self._sketch(text)
 
         def make(change: Change) -> None:
             held = change.fetch(change.numbers_of([document.doc_id]).values())

@@ -87,7 +87,8 @@ def batches_of(
 
 
 def _usable(batches: Iterator[Batch]) -> Iterator[Batch]:
-    num_documents, rejected = 0, list[tuple[str, str]]()
+    num_documents = 0
+    rejected = list[tuple[str, str]]()
     for batch in batches:
         num_documents += len(batch.ids)
         rejected += batch.rejected if not num_documents else []

@@ -51,11 +51,13 @@ def request(mapped: mmap.mmap, starts: I64, stops: I64) -> None:
 def page_ranges(starts: I64, stops: I64) -> Iterator[tuple[int, int]]:
     """Return the page-aligned ranges that contain byte ranges, in order; close ones are merged."""
     is_used = stops > starts
-    firsts, lasts = starts[is_used] // mmap.PAGESIZE, (stops[is_used] - 1) // mmap.PAGESIZE
+    firsts = starts[is_used] // mmap.PAGESIZE
+    lasts = (stops[is_used] - 1) // mmap.PAGESIZE
     if not firsts.size:
         return iter(())
     order = np.argsort(firsts)
-    firsts, lasts = firsts[order], np.maximum.accumulate(lasts[order])
+    firsts = firsts[order]
+    lasts = np.maximum.accumulate(lasts[order])
     is_new = np.r_[True, firsts[1:] > lasts[:-1] + _GAP_PAGES]
     ends = lasts[np.r_[np.flatnonzero(is_new)[1:] - 1, lasts.size - 1]]
     return zip(

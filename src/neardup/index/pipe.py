@@ -26,7 +26,8 @@ def insert_lines(
     """
 
     def insert(given: Answer) -> Answer:
-        doc_id, text = given.get("id"), given.get("text")
+        doc_id = given.get("id")
+        text = given.get("text")
         if not isinstance(doc_id, str):
             raise DataError(
                 f"the id must be a string, got {doc_id!r}", hint='write {"id": "a", "text": "..."}'

@@ -28,7 +28,9 @@ class ReadableIndex:
 
     def __init__(self, store: Store, settings: IndexSettings, path: Path) -> None:
         """Wrap an open store; use `create` or `open` instead."""
-        self._store, self._settings, self.path = store, settings, path
+        self._store = store
+        self._settings = settings
+        self.path = path
 
     def query(
         self,

@@ -199,8 +199,10 @@ def rank(
     """Return the k best documents of every query that still exist and pass its filters."""
     starts = np.searchsorted(found.queries, np.arange(num_queries + 1))
     ranked: list[list[Hit]] = [[] for _ in range(num_queries)]
-    at, stops = starts[:-1].copy(), starts[1:]
-    numbers, similarities = found.numbers, found.similarities
+    at = starts[:-1].copy()
+    stops = starts[1:]
+    numbers = found.numbers
+    similarities = found.similarities
     step = found.numbers.size if k is None else max(k, 1)
     while (waiting := np.flatnonzero(at < stops)).size:
         spans = [

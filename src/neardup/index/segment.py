@@ -121,7 +121,8 @@ def shapes_of(
     for names, count in ((BAND_POSTINGS, num_postings), (SET_POSTINGS, num_items))[
         : 1 + layout.has_set_postings
     ]:
-        shapes[names.keys], shapes[names.docs] = ("<u8", count, 1), ("<u4", count, 1)
+        shapes[names.keys] = ("<u8", count, 1)
+        shapes[names.docs] = ("<u4", count, 1)
         shapes[names.directory] = "<i8", (1 << directory_bits(count)) + 1, 1
     return shapes
 
@@ -147,7 +148,8 @@ class SegmentWriter:
         """Create the file; sync_bytes: sync it whenever this much was written."""
         self._sync_bytes = sync_bytes
         self._unsynced_bytes = 0
-        self._path, self._num_docs = path, num_docs
+        self._path = path
+        self._num_docs = num_docs
         self._fingerprint = fingerprint_of(layout)
         self._shapes = shapes_of(num_docs, num_items, num_postings, layout)
         self._digests = {name: digest_of() for name in self._shapes}
@@ -157,7 +159,8 @@ class SegmentWriter:
             self._offsets[name] = at
             at += Section(name, kind, rows, columns, at, b"").num_bytes
             at += -at % _ALIGNMENT
-        self._size, self._written = at, dict.fromkeys(self._shapes, 0)
+        self._size = at
+        self._written = dict.fromkeys(self._shapes, 0)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.ftruncate(self._file, at)
 
@@ -169,7 +172,8 @@ class SegmentWriter:
         """Write the next rows of a section."""
         data = np.ascontiguousarray(array, self._shapes[name][0]).reshape(-1).view(np.uint8).data
         self._digests[name].update(data)
-        at, end = self._offsets[name] + self._written[name], len(data)
+        at = self._offsets[name] + self._written[name]
+        end = len(data)
         done = 0
         while done < end:
             count = os.pwrite(self._file, data[done : done + _BLOCK], at + done)
@@ -262,7 +266,8 @@ def bitmaps_of(sets: Any, before: int) -> U64:
 
 def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
     """Return the band keys of all documents that can have a match, ascending, with their documents."""
-    bands, with_items = sketches.keys.shape[1], np.flatnonzero(sketches.sizes > 0)
+    bands = sketches.keys.shape[1]
+    with_items = np.flatnonzero(sketches.sizes > 0)
     keys = sketches.keys[with_items].reshape(-1)
     order = np.argsort(keys, kind="stable")
     return keys[order], with_items[order // max(bands, 1)].astype(np.uint32)
@@ -367,7 +372,8 @@ class Segment:
 
         Nothing is checked here, only kept within the file: the lookup itself reports damage.
         """
-        directory, bits = self.arrays[names.directory], directory_bits(self.arrays[names.keys].size)
+        directory = self.arrays[names.directory]
+        bits = directory_bits(self.arrays[names.keys].size)
         keys = np.unique(keys)
         parts = (
             (keys >> np.uint64(64 - bits)).astype(np.int64)
@@ -378,7 +384,8 @@ class Segment:
         yield
         self.request(names.keys, directory[parts], directory[parts + 1])
         yield
-        firsts, lasts = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
+        firsts = np.empty(keys.size, np.int64)
+        lasts = np.empty(keys.size, np.int64)
         lookup.find_postings(keys, self.arrays[names.keys], directory, firsts, lasts)
         self.request(names.docs, firsts, lasts)
         yield

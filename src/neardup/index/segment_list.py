@@ -47,7 +47,8 @@ def are_stored(numbers: I64, tables: Tables) -> Bools:
     if not numbers.size:
         return np.zeros(0, np.bool_)
     stored = [np.empty(0, np.int64)]
-    first, last = int(numbers.min()), int(numbers.max())
+    first = int(numbers.min())
+    last = int(numbers.max())
     while first <= last:
         text, greatest = tables.connection.execute(
             "SELECT GROUP_CONCAT(number), MAX(number) FROM"

@@ -139,7 +139,8 @@ def stored_settings(folder: Path, meta: dict[str, Any]) -> IndexSettings:
     except (KeyError, TypeError, ConfigError) as error:
         reason = error.message if isinstance(error, ConfigError) else error
         raise damaged(f"the settings in {folder / FILE} cannot be used: {reason}") from error
-    was, now = meta, json.loads(json.dumps(settings.as_dict()))
+    was = meta
+    now = json.loads(json.dumps(settings.as_dict()))
     for name in ("signature_format", "plan"):
         if was.get(name) != now[name]:
             raise DataError(
@@ -154,7 +155,8 @@ def check_same(stored: IndexSettings, given: dict[str, Any]) -> None:
     """Raise if an index is opened with different settings than it was created with."""
     asked = Config.of(stored.config, **given)
     for name in given:
-        was, now = getattr(stored.config, name), getattr(asked, name)
+        was = getattr(stored.config, name)
+        now = getattr(asked, name)
         if was != now and name not in ("method", "threads", "memory"):
             raise ConfigError(
                 f"the index was created with `{name}` {was!r}, but opened with {now!r}",

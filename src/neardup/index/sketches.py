@@ -223,7 +223,8 @@ def _parse(number: int, data: Any, layout: Layout) -> tuple[int, U64, Any, dict[
     signature_end = head + layout.signature_width * np.dtype(layout.signature_type).itemsize
     if data.size < signature_end:
         raise damaged(f"{sketch} is too short")
-    size, at = int(data[:8].view(np.int64)[0]), signature_end
+    size = int(data[:8].view(np.int64)[0])
+    at = signature_end
     arrays: dict[str, Any] = {}
     for name, (kind, width) in item_columns(layout.config).items() if layout.has_items else ():
         if name == "ends":
@@ -231,7 +232,8 @@ def _parse(number: int, data: Any, layout: Layout) -> tuple[int, U64, Any, dict[
         stop = at + 8 * (size if width is None else max(width, 1))
         if size < 0 or stop > data.size:
             raise damaged(f"{sketch} is too short")
-        arrays[name], at = data[at:stop].copy().view(kind), stop
+        arrays[name] = data[at:stop].copy().view(kind)
+        at = stop
     if at != data.size:
         raise damaged(f"{sketch} is too long")
     return (
@@ -260,7 +262,8 @@ class GrowingSketches:
 
     def _extend(self, name: str, array: Any) -> None:
         used = self._used.get(name, 0)
-        needed, held = used + array.shape[0], self._buffers.get(name)
+        needed = used + array.shape[0]
+        held = self._buffers.get(name)
         if held is None or held.shape[0] < needed:
             grown = np.empty((max(64, 2 * needed), *array.shape[1:]), array.dtype)
             if held is not None:

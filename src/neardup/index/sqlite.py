@@ -365,10 +365,8 @@ class Tables:
         """Remove documents with their texts, ids and aliases; return how many existed."""
         removed = 0
         for chunk in chunks(documents):
-            numbers, ids = (
-                [document.number for document in chunk],
-                [document.doc_id for document in chunk],
-            )
+            numbers = [document.number for document in chunk]
+            ids = [document.doc_id for document in chunk]
             marks = _marks(chunk)
             # The sketch stays until the flush: readers of earlier commits share the sketches in
             # memory.

@@ -60,7 +60,9 @@ class _Decoded(io.RawIOBase):
     """Decodes a stream in another encoding to UTF-8."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        self._stream, self._ready, self._is_over = stream, b"", False
+        self._stream = stream
+        self._ready = b""
+        self._is_over = False
         self._decoder = codecs.getincrementaldecoder(encoding)(MARK)
 
     def readable(self) -> bool:
@@ -72,7 +74,8 @@ class _Decoded(io.RawIOBase):
             self._is_over = not chunk
             self._ready = self._decoder.decode(chunk, final=not chunk).encode("utf-8", MARK)
         size = min(len(buffer), len(self._ready))
-        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
         return size
 
     def close(self) -> None:
@@ -84,7 +87,8 @@ class _Encoded:
     """Encodes UTF-8 in the original encoding of a file."""
 
     def __init__(self, stream: IO[bytes], file: InputFile) -> None:
-        self._stream, self._path = stream, file.path
+        self._stream = stream
+        self._path = file.path
         encoding, byte_order_mark = _spelling(file)
         self._encoding = encoding
         self._decoder = codecs.getincrementaldecoder("utf-8")()
@@ -95,7 +99,8 @@ class _Encoded:
         """Encode and write UTF-8."""
         if self._first:
             self._stream.write(self._first)
-            self._first, content = b"", content.removeprefix(codecs.BOM_UTF8)
+            self._first = b""
+            content = content.removeprefix(codecs.BOM_UTF8)
         try:
             self._stream.write(self._encoder.encode(self._decoder.decode(content)))
         except UnicodeEncodeError as error:
@@ -124,7 +129,9 @@ class _Checked(io.RawIOBase):
     """A stream whose errors name the file."""
 
     def __init__(self, file: InputFile, plain: Any, stream: Any) -> None:
-        self._file, self._plain, self._stream = file, plain, stream
+        self._file = file
+        self._plain = plain
+        self._stream = stream
 
     def readable(self) -> bool:
         return True

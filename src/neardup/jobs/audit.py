@@ -118,7 +118,8 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
             "the run listed too many pairs to look up, so the audit computes from the plan which ones it found"
         )
     began = watch.seconds
-    documents, drawn = run.documents, _draw(run, engine, watch, size)
+    documents = run.documents
+    drawn = _draw(run, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
         sample = _prepare(drawn, run)
         found = list(_of_sample(run.listed(), sample, run.config.threshold)) if run.listed else []
@@ -210,7 +211,8 @@ def _claims(reported: Iterable[pa.Table], sample: AuditSample) -> Claims:
 
 def _listed(found: Iterable[pa.Table], sample: AuditSample) -> tuple[I64, I64]:
     """The listed pairs of sampled documents, once per sampled side: encoded pair, ascending, and its position."""
-    own, other = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    own = [np.empty(0, np.int64)]
+    other = [np.empty(0, np.int64)]
     for pairs in found:
         ends = [pairs.column(name).to_numpy() for name in ("row_a", "row_b")]
         for one, two in (ends, ends[::-1]):
@@ -241,7 +243,8 @@ def _check_claims(claimed: Claims, partners: pa.Table, sample: AuditSample, run:
     if is_true.all():
         return
     wrong = np.flatnonzero(~is_true)
-    first, other = own[wrong[0]], sample.row_of_claim(pairs[wrong[0]])
+    first = own[wrong[0]]
+    other = sample.row_of_claim(pairs[wrong[0]])
     named = _name(
         run, np.array([min(first, other)]), np.array([max(first, other)]), values[wrong[:1]], sample
     )
@@ -262,7 +265,8 @@ def _missed(partners: pa.Table, sample: AuditSample, run: Audited) -> pa.Table:
     counts = np.diff(starts)[numbers]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     docs = order[np.repeat(starts[numbers], counts) + within]
-    own, other = sample.rows[docs], np.repeat(missed.column("row").to_numpy(), counts)
+    own = sample.rows[docs]
+    other = np.repeat(missed.column("row").to_numpy(), counts)
     values = np.repeat(missed.column("similarity").to_numpy(), counts)
     # For documents with equal sets, the run may have listed the pair of one but not that of
     # another.
@@ -284,7 +288,9 @@ def _name(
 
 def _recall(sample: AuditSample, seed: int) -> dict[str, Any]:
     """Return recall, interval and prediction, after subtracting the pair of every sampled document with itself."""
-    tally, numbers, itself = sample.tally, sample.numbers, int(not sample.only_against)
+    tally = sample.tally
+    numbers = sample.numbers
+    itself = int(not sample.only_against)
     weights, found, pairs, drawn = (
         (count[numbers] - itself)
         for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
@@ -314,7 +320,8 @@ def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[floa
     if not found.any():
         return 0.0, min(1.0, _RULE_OF_THREE / num_pairs)
     has_pairs = weights > 0
-    weights, found = weights[has_pairs], found[has_pairs]
+    weights = weights[has_pairs]
+    found = found[has_pairs]
     rng = np.random.default_rng(seed)
     recalls = []
     at_once = max(1, _RESAMPLED_AT_ONCE // weights.size)

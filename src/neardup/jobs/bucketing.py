@@ -67,7 +67,8 @@ def buckets(
             "the exact join has no bands, so it has no buckets",
             hint="pass method='lsh', recall=0.99",
         )
-    rows, keys = [np.empty(0, np.int64)], [np.empty((0, plan.bands), np.uint64)]
+    rows = [np.empty(0, np.int64)]
+    keys = [np.empty((0, plan.bands), np.uint64)]
     for batch in read.documents.to_batches():
         sketched = measure_of(chosen).sketch(
             batch.column("text"), plan, chosen, batch.column("group").to_numpy()
@@ -79,16 +80,21 @@ def buckets(
 
 
 def _table(rows: I64, keys: U64, ids: pa.Array) -> pa.Table:
-    bands, bucket_keys, sizes, members = [], [], [np.zeros(1, np.int64)], [np.empty(0, np.int64)]
+    bands = []
+    bucket_keys = []
+    sizes = [np.zeros(1, np.int64)]
+    members = [np.empty(0, np.int64)]
     for band in range(keys.shape[1]):
         order = np.argsort(keys[:, band], kind="stable")
         ordered = keys[order, band]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: ordered.size])
         lengths = np.diff(np.r_[starts, ordered.size])
         is_shared = lengths > 1
-        starts, lengths = starts[is_shared], lengths[is_shared]
+        starts = starts[is_shared]
+        lengths = lengths[is_shared]
         by_first = np.argsort(order[starts])
-        starts, lengths = starts[by_first], lengths[by_first]
+        starts = starts[by_first]
+        lengths = lengths[by_first]
         bands.append(np.full(starts.size, band))
         bucket_keys.append(ordered[starts])
         sizes.append(lengths)

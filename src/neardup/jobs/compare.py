@@ -75,7 +75,8 @@ def compare(
     """
     chosen = for_texts(Config.of(config, **settings))
     sets = text_sets(usable_texts([a, b], chosen), chosen)
-    first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
+    first = sets.shingles[: sets.ends[1]]
+    second = sets.shingles[sets.ends[1] :]
     signatures = set_signatures(sets, chosen)
     shared = np.intersect1d(first, second, assume_unique=True).size
     union = first.size + second.size - shared
@@ -137,7 +138,8 @@ def signatures(
     """
     source, chosen = items_or_source(texts, items, for_texts(Config.of(config, **settings)))
     documents = _all_usable(in_memory.read(source, Config.of(chosen, strict=False, keep="first")))
-    signed, done = np.empty((documents.num_rows, chosen.num_perm), np.uint32), 0
+    signed = np.empty((documents.num_rows, chosen.num_perm), np.uint32)
+    done = 0
     for chunk in documents.column("text").chunks:
         text_signatures(chunk, chosen, signed[done : done + len(chunk)])
         done += len(chunk)

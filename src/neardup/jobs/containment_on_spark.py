@@ -51,7 +51,8 @@ def find_containment(
         pipeline.warn_of_short(sketches, documents, config, engine, watch)
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     where = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
-    only_against, num_references = config.only_against, documents.num_references
+    only_against = config.only_against
+    num_references = documents.num_references
     if only_against:
         _check_size(documents.counted["reference_shingles"], "the documents of --against")
     else:
@@ -103,7 +104,8 @@ def _find_either(
 ) -> pa.RecordBatch:
     """Find the pairs of a reference document and a document of the batch of which one contains the other."""
     own = _own(batch, num_references)
-    compared, listed = 0, schema.CONTAINMENT_PAIRS.empty_table().to_struct_array().combine_chunks()
+    compared = 0
+    listed = schema.CONTAINMENT_PAIRS.empty_table().to_struct_array().combine_chunks()
     if own.num_rows and reference.rows.size:
         rows, groups, sets = collect_sets([own], 0)
         # More than the number just below the threshold is at least the threshold.

@@ -38,7 +38,8 @@ def apply_decisions(
     unmatched = decided.unmatched
     if unmatched:
         watch.warn(_unmatched_message(unmatched, len(unmatched) + keep.size + remove.size))
-    members, selection = outcome.clustered, outcome.selection
+    members = outcome.clustered
+    selection = outcome.selection
     is_kept = np.isin(selection.column("row").to_numpy(), keep)
     num_spared = int(is_kept.sum())
     selection = selection.filter(pa.array(~is_kept))
@@ -77,7 +78,8 @@ def _joined(*tables: pa.Table) -> pa.Table:
 
 def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> pa.Table:
     """The most similar kept document of each row, ties by row, as schema.SELECTION; empty if nothing is kept."""
-    best, values = np.full(rows.size, -1), np.full(rows.size, -1.0)
+    best = np.full(rows.size, -1)
+    values = np.full(rows.size, -1.0)
     if rows.size:
         search = _Search(_sets_of(source, rows, config))
         for part in range(source.num_parts):
@@ -90,7 +92,8 @@ def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> p
                 for number, similarities in enumerate(found.T if found.size else ()):
                     at = int(np.argmax(similarities))
                     if similarities[at] > values[number]:
-                        best[number], values[number] = own[is_candidate][at], similarities[at]
+                        best[number] = own[is_candidate][at]
+                        values[number] = similarities[at]
     is_found = best >= 0
     return pa.table([rows[is_found], best[is_found], values[is_found]], schema=schema.SELECTION)
 
@@ -125,7 +128,8 @@ class _Search:
 
 
 def _unmatched_message(unmatched: tuple[Decision, ...], total: int) -> str:
-    first, count = unmatched[0], len(unmatched)
+    first = unmatched[0]
+    count = len(unmatched)
     where = f"row {first.row:,} of {first.file}"
     if total == 1:
         message = f"the decision about {where} matches no document"

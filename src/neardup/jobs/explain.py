@@ -136,7 +136,8 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
 
     row: the position of the document, which distinguishes documents with the same id.
     """
-    texts, selection = report.load("texts"), report.load("selection")
+    texts = report.load("texts")
+    selection = report.load("selection")
     if texts is None or selection is None:
         raise NotStoredError(
             "the documents of a run on Spark stay on its workers",
@@ -149,7 +150,8 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
         ids = _take_rows(texts, stands_for.column("row")).column("doc_id").to_pylist()
         members = tuple(zip(ids, stands_for.column("similarity").to_pylist(), strict=True))
         return Verdict(doc_id=doc_id, row=own, members=members, config=report.config), []
-    kept_row, similarity = removed[0]["kept_row"], removed[0]["similarity"]
+    kept_row = removed[0]["kept_row"]
+    similarity = removed[0]["similarity"]
     both = _take_rows(texts, pa.array([own, kept_row]))
     kept_id = both.column("doc_id")[1].as_py()
     verdict = Verdict(

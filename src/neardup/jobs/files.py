@@ -93,10 +93,8 @@ class LocalFiles(FileRun):
             measure,
         )
 
-        load, num_documents = (
-            partial(self.output.load_draft, self.workspace),
-            results.counts.rows.documents,
-        )
+        load = partial(self.output.load_draft, self.workspace)
+        num_documents = results.counts.rows.documents
         reported = Reported(plan, load, num_documents, results.num_pairs)
         try:
             return measure(audited_files(self.source, reported, self.config), self.engine, watch)
@@ -116,7 +114,8 @@ class LocalFiles(FileRun):
         write_pairs: Callable[[], None] = partial(
             self._write_pairs, outcome, written, advance_pairs
         )
-        tables, pairs = self._table_writers(written), [write_pairs] * self.config.pairs
+        tables = self._table_writers(written)
+        pairs = [write_pairs] * self.config.pairs
         # Marks look up kept ids as well; two writers that need different ids would evict each
         # other's.
         is_beside = (
@@ -165,7 +164,8 @@ class LocalFiles(FileRun):
 
     def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
         """Add up the counts of the parts."""
-        rows, text_bytes = self._count_rows(references=False), self.source.notes.count("text_bytes")
+        rows = self._count_rows(references=False)
+        text_bytes = self.source.notes.count("text_bytes")
         counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
         return counted._replace(
             against=self._count_rows(references=True),

@@ -170,10 +170,8 @@ def sample_files(files: Sequence[InputFile], config: Config) -> TakeSample:
     def take(most_bytes: int) -> ForecastSample:
         began = time.perf_counter()
         # Batches are read whole, so a small sample must come from few files.
-        num_files, spread = (
-            min(SAMPLED_FILES, max(1, most_bytes // BATCH_BYTES)),
-            1 if config.html else SPREAD,
-        )
+        num_files = min(SAMPLED_FILES, max(1, most_bytes // BATCH_BYTES))
+        spread = 1 if config.html else SPREAD
         found = file_samples.sample_files(
             files, config, num_files=num_files, most_bytes=most_bytes, spread=spread
         )
@@ -245,7 +243,8 @@ def predict(take: TakeSample, config: Config) -> Plan:
         if growth < _MIN_GROWTH:
             break
         trial = _try(take, round(size * growth), config)
-    sample, own = trial.sample, trial.own
+    sample = trial.sample
+    own = trial.own
     taken = Estimate(
         documents=round(sample.documents.num_rows * sample.scale),
         text_bytes=_num_bytes(sample),
@@ -263,7 +262,8 @@ def predict(take: TakeSample, config: Config) -> Plan:
 def _try(take: TakeSample, most_bytes: int, config: Config) -> _Trial:
     began = time.perf_counter()
     sample = take(most_bytes)
-    read_seconds, plan = time.perf_counter() - began, plan_for(config)
+    read_seconds = time.perf_counter() - began
+    plan = plan_for(config)
     overheads = _warm_up(sample, config)
     began = time.perf_counter()
     contents = _contents(sample, config)
@@ -343,10 +343,8 @@ def _forecast(
         sample.text_scale or sample.scale
     )
     read_seconds = sample.read_seconds / (config.threads or available_cores())
-    documents, stored = (
-        round(sample.documents.num_rows * sample.scale),
-        contents.shingles if plan.is_exact else 0,
-    )
+    documents = round(sample.documents.num_rows * sample.scale)
+    stored = contents.shingles if plan.is_exact else 0
     disk = most_disk(documents, _num_bytes(sample), stored, plan, config)
     return Forecast(
         method=plan.method,

@@ -53,7 +53,8 @@ class MemoryRun:
 
     def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Build the tables, with ids instead of rows."""
-        read, row_pairs = self.read, None
+        read = self.read
+        row_pairs = None
         with watch.stage("report"):
             warn_of_templates(outcome, self.source, self.config, watch)
             if outcome.row_pairs is not None:

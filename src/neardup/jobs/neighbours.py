@@ -214,7 +214,8 @@ def find_neighbours(
     """Return the nearest neighbours of each query, or of each document, with similarity and rank."""
     is_containment = docs.config.asks_containment
     asking = docs if queries is None else queries
-    num_queries, num_docs = asking.rows.size, docs.rows.size - (queries is None)
+    num_queries = asking.rows.size
+    num_docs = docs.rows.size - (queries is None)
     if not num_queries or num_docs < 1:
         return neighbours_schema(asking, docs).empty_table()
     options = options_for(docs.config, wanted, num_docs)
@@ -224,7 +225,8 @@ def find_neighbours(
     at, places, values, ranks = _find_side_by_side(
         partial(find, finder), num_queries, docs.config, watch
     )
-    own, other = asking.name(asking.rows[at]), docs.name(docs.rows[places])
+    own = asking.name(asking.rows[at])
+    other = docs.name(docs.rows[places])
     shares = finder.shares(at, places) if isinstance(finder, SetFinder) and is_containment else ()
     columns = neighbours_schema(asking, docs)
     return pa.table(
@@ -272,7 +274,9 @@ class _Counted:
     """Counts neighbours, and warns once if there are many."""
 
     def __init__(self, watch: Watch) -> None:
-        self._watch, self._count, self._lock = watch, 0, threading.Lock()
+        self._watch = watch
+        self._count = 0
+        self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
         """Count neighbours that were found, on any thread."""
@@ -297,7 +301,9 @@ def find_all(finder: Finder, start: int, stop: int) -> _Ranked:
     """Return all neighbours of some queries, best first."""
     at, places, values = finder.find_all(start, stop)
     order = np.lexsort((places, -values, at))
-    at, places, values = at[order], places[order], values[order]
+    at = at[order]
+    places = places[order]
+    values = values[order]
     return at, places, values, np.arange(at.size) - np.searchsorted(at, at) + 1
 
 
@@ -312,10 +318,8 @@ def prepare_memory(
         warn_of_rejected(
             read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch
         )
-    documents, engine = (
-        memory.InMemoryDocuments(read.documents, read.original.num_rows),
-        LocalEngine(config.threads),
-    )
+    documents = memory.InMemoryDocuments(read.documents, read.original.num_rows)
+    engine = LocalEngine(config.threads)
     with watch.stage("shingle", documents.total, documents.unit) as advance:
         batches = list(documents.read(0, lambda _: None))
 
@@ -337,7 +341,8 @@ class MemoryBudget:
     """Counts the memory that the index will take, and raises once it exceeds what was free at the first batch."""
 
     def __init__(self) -> None:
-        self._room, self._needed = 0, 0
+        self._room = 0
+        self._needed = 0
 
     def add(self, compared: Compared, engine: LocalEngine) -> Compared:
         """Count a batch of documents; unsynchronised threads are accurate enough."""

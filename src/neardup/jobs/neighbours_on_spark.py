@@ -123,10 +123,8 @@ def _answer_all(
     num_docs = docs.rows.size
     if num_docs <= 1:
         return local.neighbours_schema(docs, docs).empty_table()
-    search, compared = (
-        _Search(local.options_for(docs.config, wanted, num_docs - 1), wanted.k),
-        docs.compared,
-    )
+    search = _Search(local.options_for(docs.config, wanted, num_docs - 1), wanted.k)
+    compared = docs.compared
     num_tasks = max(min(engine.storage.num_partitions, -(-num_docs // SPAN)), 1)
 
     def answer(task: int) -> pa.RecordBatch:
@@ -158,7 +156,8 @@ def _find_in_files(
     from neardup.engines.spark import files as tables
 
     config = asked.config
-    search, queries = _Search(local.options_for(config, wanted, MANY), wanted.k), asked.compared
+    search = _Search(local.options_for(config, wanted, MANY), wanted.k)
+    queries = asked.compared
     source = FileSource(engine.spark, files, 0, config)
 
     def nearest(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
@@ -183,7 +182,8 @@ def _nearest(
     batch: pa.RecordBatch, docs: Compared, queries: Compared, search: _Search
 ) -> pa.RecordBatch:
     """Return for every document the queries of which it is one of the nearest in this batch, as _NEAREST."""
-    num_docs, num_queries = batch.num_rows, queries.groups.size
+    num_docs = batch.num_rows
+    num_queries = queries.groups.size
     found: list[dict[str, Any]] = []
     if num_docs and num_queries:
         options = SearchOptions(
@@ -234,7 +234,8 @@ def _best(batch: pa.RecordBatch, k: int | None) -> pa.RecordBatch:
 
 def _files(source: FileSource, config: Config) -> local.SearchInput:
     """Return the documents of files, by the names of their rows alone."""
-    names, nothing = source.names(), np.empty(0, np.int64)
+    names = source.names()
+    nothing = np.empty(0, np.int64)
 
     def name(rows: I64) -> list[pa.Array]:
         distinct, inverse = np.unique(rows, return_inverse=True)
@@ -252,7 +253,8 @@ def _named(found: pa.Table, asking: local.SearchInput, docs: local.SearchInput) 
     )
     at, rows, values, *shares = (ordered.column(name).to_numpy() for name in _LISTED.names)
     ranks = np.arange(at.size) - np.searchsorted(at, at) + 1
-    own, other = asking.name(asking.rows[at]), docs.name(rows)
+    own = asking.name(asking.rows[at])
+    other = docs.name(rows)
     listed = shares if docs.config.asks_containment else ()
     columns = local.neighbours_schema(asking, docs)
     return pa.table(

@@ -49,7 +49,9 @@ class DedupFolder:
         """
         if page is not None:
             _check_page(page)
-        self.target, self.finish, self.page = _local_path(out), finish or _nothing, page
+        self.target = _local_path(out)
+        self.finish = finish or _nothing
+        self.page = page
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
                 f"the output {out} is a file, but dedup writes a folder",

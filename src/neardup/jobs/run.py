@@ -55,15 +55,14 @@ class Counts(NamedTuple):
     ) -> Counts:
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
-        below, spared = (
-            count_below(outcome.selection, threshold),
-            outcome.clustered.num_rows - removed,
-        )
+        below = count_below(outcome.selection, threshold)
+        spared = outcome.clustered.num_rows - removed
         decided = outcome.decisions or {
             "kept": 0,
             "removed": 0,
         }  # decisions are not worth a warning
-        below, spared = below - min(below, decided["removed"]), spared - decided["kept"]
+        below = below - min(below, decided["removed"])
+        spared = spared - decided["kept"]
         counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
         return counted._replace(decisions=outcome.decisions)
 
@@ -129,7 +128,8 @@ def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report
 
 def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch) -> Report:
     """Store the results of the pipeline, and report."""
-    config, results = adapter.config, adapter.results(outcome, watch)
+    config = adapter.config
+    results = adapter.results(outcome, watch)
     counts = results.counts
     _warn(counts, config, watch)
     audit = results.audit(watch) if config.audit and results.audit else None
@@ -172,7 +172,8 @@ def warn_of_recall(plan: Plan, watch: Watch) -> None:
 
 
 def _warn(counts: Counts, config: Config, watch: Watch) -> None:
-    rows, against = counts.rows, counts.against
+    rows = counts.rows
+    against = counts.against
     # No table lists rejected rows of --against, because they are not part of the input.
     if against is not None and against.rejected:
         first = against.first_rejected()

@@ -64,11 +64,14 @@ class SparkFrame:
         """Store the pairs; the other tables are computed lazily."""
         from neardup.engines.spark import results
 
-        source, selection, storage = self.source, outcome.selection, self.engine.storage
+        source = self.source
+        selection = outcome.selection
+        storage = self.engine.storage
         with watch.stage("report"):
             found: Any = outcome.row_pairs
             row_pairs = None if found is None else storage.checkpoint("pairs", lambda: found)
-            top, ids = results.largest_clusters(selection, self.config.per_cluster), source.ids()
+            top = results.largest_clusters(selection, self.config.per_cluster)
+            ids = source.ids()
             for row, doc_id in (("kept_row", "cluster_id"), ("weakest_row", "weakest_id")):
                 top = results.with_ids(top, row, doc_id, ids)
             largest = results.cluster_facts([row.asDict() for row in storage.run(top.collect)])
@@ -145,18 +148,17 @@ class SparkFiles(FileRun):
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables
 
-        source, selection, total, files = (
-            self.source,
-            outcome.selection,
-            self.engine.total,
-            self.engine.tables(self.source),
-        )
+        source = self.source
+        selection = outcome.selection
+        total = self.engine.total
+        files = self.engine.tables(self.source)
         by_row = schema.CONTAINMENT_SELECTION if self.config.asks_containment else schema.SELECTION
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
         self._write_table(
             "removed", partial(files.write_removed, selection), total(selection), columns
         )
-        num_documents, columns = source.counted["own_documents"], schema.clusters(pa.string())
+        num_documents = source.counted["own_documents"]
+        columns = schema.clusters(pa.string())
         self._write_table(
             "clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns
         )
@@ -244,10 +246,8 @@ class SparkFiles(FileRun):
         from neardup.engines.spark import results
 
         top = results.largest_clusters(outcome.selection, self.config.per_cluster)
-        found, names = (
-            [row.asDict() for row in self.engine.storage.run(top.collect)],
-            self.source.names(),
-        )
+        found = [row.asDict() for row in self.engine.storage.run(top.collect)]
+        names = self.source.names()
         for row in found:
             ends = (("kept_row", "cluster_id"), ("weakest_row", "weakest_id"))
             row |= {doc_id: names.ids_of(np.array([row[at]]))[0].as_py() for at, doc_id in ends}

@@ -185,7 +185,8 @@ def _find_references(own: FileList, config: Config, out: Path) -> FileList:
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     if not paths:
         return FileList()
-    references, taken = find_files(paths, config), {file.name for file in own}
+    references = find_files(paths, config)
+    taken = {file.name for file in own}
     if not taken.isdisjoint(file.name for file in references):
         references = FileList(
             msgspec.structs.replace(file, name=f"against/{file.name}") for file in references
@@ -261,7 +262,8 @@ def _as_piped(file: InputFile) -> dict[str, Any]:
 
 def check_apart(out: Path, files: Sequence[InputFile]) -> None:
     """Raise if an output would replace an input or a folder that contains one."""
-    whole, real_paths = os.path.realpath(out), RealPaths()
+    whole = os.path.realpath(out)
+    real_paths = RealPaths()
     if not os.path.lexists(whole):  # so it contains no input
         return
     for path in (file.path for file in files if not is_remote(file.path)):

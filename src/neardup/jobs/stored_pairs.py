@@ -93,7 +93,8 @@ def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Pipelin
             for side in "ab"
         ]
         rows = np.union1d(rows, np.concatenate(ends))
-    positions, num_before = np.full(rows.size, -1), 0
+    positions = np.full(rows.size, -1)
+    num_before = 0
     for own, _ in documents.notes.ids_of_input():
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
         positions[begin:end] = np.searchsorted(own, rows[begin:end]) + num_before
@@ -288,7 +289,8 @@ def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np
 
 
 def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.Table:
-    own, kept = named.take(pa.array(at)), named.take(pa.array(kept_at))
+    own = named.take(pa.array(at))
+    kept = named.take(pa.array(kept_at))
     columns = [own.column("doc_id"), kept.column("doc_id"), selection.column("similarity")]
     columns += [table.column(name) for table in (own, kept) for name in ("file", "number")]
     return pa.table(columns, schema=schema.REMOVED_FROM_FILES)
@@ -316,11 +318,13 @@ def _with_shares(
 
 def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, members: pa.Table) -> pa.Table:
     """Every document with its cluster; documents, `members` and `positions` are in input order."""
-    ids, rows = schema.one_array(clusters.column("doc_id")), named.column("row").to_numpy()
+    ids = schema.one_array(clusters.column("doc_id"))
+    rows = named.column("row").to_numpy()
     at, kept_at = (
         np.searchsorted(rows, members.column(name).to_numpy()) for name in ("row", "kept_row")
     )
-    is_member, sizes = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.int64)
+    is_member = np.zeros(len(ids), np.bool_)
+    sizes = np.ones(len(ids), np.int64)
     is_member[positions[at]] = True
     kept_ids = schema.one_array(named.column("doc_id").take(pa.array(kept_at)))
     is_own = positions >= 0

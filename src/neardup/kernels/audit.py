@@ -20,7 +20,8 @@ def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, v
     values      float64[num_pairs]     written
     """
     for at in range(pairs.shape[0]):
-        doc, other = pairs[at, 0], pairs[at, 1]
+        doc = pairs[at, 0]
+        other = pairs[at, 1]
         size_a, size_b = ends[doc + 1] - ends[doc], other_ends[other + 1] - other_ends[other]
         needed = least_overlap(size_a, size_b, threshold)
         overlap = shared_items(shingles, ends, doc, others, other_ends, other, needed)
@@ -40,7 +41,8 @@ def mark_found(signatures, keys, set_signatures, set_keys, pairs, min_agreement,
     is_found        bool  [num_pairs]           written
     """
     for at in range(pairs.shape[0]):
-        doc, other = pairs[at, 0], pairs[at, 1]
+        doc = pairs[at, 0]
+        other = pairs[at, 1]
         is_found[at] = (
             shares_bucket(keys, doc, set_keys, other)
             and agreement(signatures[doc], set_signatures[other]) >= min_agreement

@@ -7,7 +7,8 @@ from neardup.kernels.hash_sets import bits_for, find_firsts, find_firsts_by_sort
 from neardup.kernels.mixing import FIRST_MULTIPLIER, GOLDEN_MULTIPLIER, HALF
 
 # Approximate keys per partition, so that its hash table stays in the cache of a core.
-PART_KEYS, MAX_PART_BITS = 1 << 14, 10
+PART_KEYS = 1 << 14
+MAX_PART_BITS = 10
 
 
 @kernel
@@ -51,7 +52,8 @@ def _partition(keys, rows, bits, parted_keys, parted_rows):
         to[part] = ends[part]
     for at in range(keys.size):
         part = np.int64((keys[at] * GOLDEN_MULTIPLIER) >> shift)
-        parted_keys[to[part]], parted_rows[to[part]] = keys[at], rows[at]
+        parted_keys[to[part]] = keys[at]
+        parted_rows[to[part]] = rows[at]
         to[part] += 1
     return ends
 
@@ -71,20 +73,21 @@ def star_links(keys, rows, linked, smallest):
     part_bits = 1
     while part_bits < MAX_PART_BITS and (keys.size >> part_bits) > PART_KEYS:
         part_bits += 1
-    parted_keys, parted_rows = np.empty(keys.size, np.uint64), np.empty(keys.size, np.int64)
+    parted_keys = np.empty(keys.size, np.uint64)
+    parted_rows = np.empty(keys.size, np.int64)
     ends = _partition(keys, rows, part_bits, parted_keys, parted_rows)
     largest = largest_set(ends)
     bits = bits_for(largest)
-    shift, above = np.uint64(64 - bits), np.uint64(part_bits)
-    owners, firsts, lows = (
-        np.empty(1 << bits, np.int64),
-        np.empty(largest, np.int64),
-        np.empty(largest, np.int64),
-    )
+    shift = np.uint64(64 - bits)
+    above = np.uint64(part_bits)
+    owners = np.empty(1 << bits, np.int64)
+    firsts = np.empty(largest, np.int64)
+    lows = np.empty(largest, np.int64)
     count = 0
     for part in range(ends.size - 1):
         start, stop = ends[part], ends[part + 1]
-        part_keys, part_rows = parted_keys[start:stop], parted_rows[start:stop]
+        part_keys = parted_keys[start:stop]
+        part_rows = parted_rows[start:stop]
         if not find_firsts(part_keys, shift, above, owners, firsts):
             find_firsts_by_sorting(part_keys, firsts)
         for at in range(stop - start):
@@ -93,6 +96,7 @@ def star_links(keys, rows, linked, smallest):
         for at in range(stop - start):
             low = lows[firsts[at]]
             if part_rows[at] != low:
-                linked[count], smallest[count] = part_rows[at], low
+                linked[count] = part_rows[at]
+                smallest[count] = low
                 count += 1
     return count

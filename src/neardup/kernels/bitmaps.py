@@ -107,9 +107,11 @@ def mark_possible(shingles, ends, bitmaps, docs, threshold, is_possible):
     is_possible  bool   [num_marked]    written
     """
     # The bitmaps of the set, one for each width that was needed.
-    own, used = np.zeros(64, np.uint64), 0
+    own = np.zeros(64, np.uint64)
+    used = 0
     places = np.full(NUM_WIDTHS, NOT_WRITTEN, np.int64)
-    last_size, most = np.int64(NOT_WRITTEN), np.int64(0)
+    last_size = np.int64(NOT_WRITTEN)
+    most = np.int64(0)
     for at in range(docs.size):
         start, stop = ends[docs[at]], ends[docs[at] + 1]
         first, end = _first_word(start, docs[at]), _first_word(stop, docs[at] + 1)

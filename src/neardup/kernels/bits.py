@@ -12,7 +12,8 @@ from neardup.kernels.compilation import overload
 
 # One byte per bit of a bitmap word.
 BLOCK = 64
-_BYTE, _WORD64 = ir.IntType(8), ir.IntType(64)
+_BYTE = ir.IntType(8)
+_WORD64 = ir.IntType(64)
 
 
 def _pointer(context, builder, array_type, array, index, target):
@@ -102,7 +103,8 @@ def _overload_count_bits(value):
 
 def fold_ascii_block(source, at, target, to):
     """Write 64 bytes in lower case; return two bitmaps: bytes inside words, bytes above ASCII."""
-    words, above = 0, 0
+    words = 0
+    above = 0
     for position in range(BLOCK):
         byte = int(source[at + position])
         lower = byte | 32 if 65 <= byte <= 90 else byte

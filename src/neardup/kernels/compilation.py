@@ -66,7 +66,8 @@ class _KernelCompiler(Compiler):
         codegen = self.state.targetctx.codegen()
         self.state.library = JITCodeLibrary(codegen, func.__qualname__)
         self.state.library.enable_object_caching()
-        was_collecting, usual = gc.isenabled(), codegen._library_class
+        was_collecting = gc.isenabled()
+        usual = codegen._library_class
         gc.disable()  # compilation creates many objects and little garbage; collection took 4 % of the time
         codegen._library_class = _LinkedCode
         try:

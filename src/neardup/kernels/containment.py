@@ -24,7 +24,9 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
     scratch    (int64[num_docs], int64[1])  the walk that met a document last, the number of walks; zeros at first
     found      int64[room, 3]               written: needle, document, shared items; beyond its room only counted
     """
-    hashes, ends, groups = docs.hashes, docs.ends, docs.groups
+    hashes = docs.hashes
+    ends = docs.ends
+    groups = docs.groups
     seen, num_walks = scratch
     count = compared = 0
     for at in range(needles.size):
@@ -56,7 +58,9 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
                 if shared < 0 or (shared / other >= threshold and doc < needle):
                     continue
                 if count < found.shape[0]:
-                    found[count, 0], found[count, 1], found[count, 2] = needle, doc, shared
+                    found[count, 0] = needle
+                    found[count, 1] = doc
+                    found[count, 2] = shared
                 count += 1
     return count, compared
 
@@ -72,7 +76,8 @@ def count_shared(sets, others, pairs, threshold, shared):
     shared     int64[num_pairs]       written; -1 where the share is smaller
     """
     for at in range(pairs.shape[0]):
-        own, other = pairs[at, 0], pairs[at, 1]
+        own = pairs[at, 0]
+        other = pairs[at, 1]
         least = least_share(others.ends[other + 1] - others.ends[other], threshold)
         shared[at] = shared_items(
             sets.shingles, sets.ends, own, others.shingles, others.ends, other, least

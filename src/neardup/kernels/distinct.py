@@ -50,11 +50,16 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
     """
     # Unsigned, because Numba checks a signed index for being negative. No branch on whether a
     # shingle is new.
-    steps, wide = max_steps(end - start), np.uint64(capacity)
-    at, stop, front = np.uint64(start), np.uint64(end), np.uint64(to)
+    steps = max_steps(end - start)
+    wide = np.uint64(capacity)
+    at = np.uint64(start)
+    stop = np.uint64(end)
+    front = np.uint64(to)
     # Read once: the compiler cannot know that the key does not change as shingles are written.
-    low_multiplier, low_point = key[0], key[1]
-    high_multiplier, high_point = key[3], key[4]
+    low_multiplier = key[0]
+    low_point = key[1]
+    high_multiplier = key[3]
+    high_point = key[4]
     low = ONE
     high = ONE
     while at < stop and steps >= 0:
@@ -110,9 +115,11 @@ def digest_sets(shingles, ends, key, digests, sizes):
     digests   uint64[num_docs, 2]    written; equal sets have equal digests
     sizes     int64 [num_docs]       written; number of distinct shingles
     """
-    table, to = table_for(ends), np.int64(0)
+    table = table_for(ends)
+    to = np.int64(0)
     for doc in range(ends.size - 1):
-        start, capacity = to, capacity_for(ends[doc + 1] - ends[doc])
+        start = to
+        capacity = capacity_for(ends[doc + 1] - ends[doc])
         to, at, last, low, high = _fill_in_order(
             shingles, ends[doc], ends[doc + 1], table, capacity, start, key
         )
@@ -137,7 +144,8 @@ def _sort_table(table, last, scanned, distinct, first):
         to += table[place] != ZERO
     clear(table, last + 1)
     for position in range(to - first):
-        key, at = scanned[position], first + position
+        key = scanned[position]
+        at = first + position
         while at > first and distinct[at - 1] > key:
             distinct[at] = distinct[at - 1]
             at -= 1
@@ -214,7 +222,8 @@ def gather_sets(shingles, starts, gathered, ends):
     ends      int64 [num_docs + 1]   set d goes to gathered[ends[d]:ends[d + 1]]
     """
     for doc in range(starts.size):
-        start, to = starts[doc], ends[doc]
+        start = starts[doc]
+        to = ends[doc]
         for position in range(ends[doc + 1] - to):
             gathered[to + position] = shingles[start + position]
 
@@ -231,7 +240,9 @@ def _repetition(shingle, number):
 @inner
 def _number_by_table(shingles, start, end, table, counts, originals):
     """Rename the repetitions of one document; return the remaining probing steps, negative if there were too many."""
-    capacity, steps, at = capacity_for(end - start), max_steps(end - start), start
+    capacity = capacity_for(end - start)
+    steps = max_steps(end - start)
+    at = start
     last = capacity
     while at < end and steps >= 0:
         shingle = originals[at - start] = shingles[at]
@@ -258,7 +269,8 @@ def _number_by_sorting(shingles, start, end):
     values = np.empty(end - start, np.uint64)
     for at in range(end - start):
         values[at] = shingles[start + at]
-    order, number = order_of(values), 0
+    order = order_of(values)
+    number = 0
     for at in range(1, order.size):
         number = number + 1 if values[order[at]] == values[order[at - 1]] else 0
         if number:
@@ -273,7 +285,8 @@ def number_repetitions(shingles, ends):
     ends      int64 [num_docs + 1]
     """
     table = table_for(ends)
-    counts, originals = np.zeros(table.size, np.int64), np.empty(largest_set(ends) + 1, np.uint64)
+    counts = np.zeros(table.size, np.int64)
+    originals = np.empty(largest_set(ends) + 1, np.uint64)
     for doc in range(ends.size - 1):
         if _number_by_table(shingles, ends[doc], ends[doc + 1], table, counts, originals) < 0:
             _number_by_sorting(shingles, ends[doc], ends[doc + 1])

@@ -25,7 +25,8 @@ REPLACEMENT = np.int64(0xFFFD)
 # Flags that the fast path for three-byte characters cannot handle: all except the kind and
 # composing.
 SPECIAL = FOLD_MASK | NFC_ATTENTION | UNKNOWN
-THREE_BYTES_MASK, THREE_BYTES = np.uint64(0xC0C0F0), np.uint64(0x8080E0)
+THREE_BYTES_MASK = np.uint64(0xC0C0F0)
+THREE_BYTES = np.uint64(0x8080E0)
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
 
@@ -97,7 +98,10 @@ def breaks_nfc(entry, starter, combining, last_combining):
 def fold_document(source, start, end, table, edge, folded, mask):
     """Write the folded text and its word bitmap; return (bytes written, whether the text is in normal form C)."""
     index, entries, combining_index, combining_classes = table
-    at, to, is_normal, in_word = start, np.int64(0), True, False
+    at = start
+    to = np.int64(0)
+    is_normal = True
+    in_word = False
     mask[0] = ZERO
     while at < end:
         if at + BLOCK <= source.size:
@@ -116,14 +120,16 @@ def fold_document(source, start, end, table, edge, folded, mask):
             in_word = (words >> np.uint64(count - 1)) != ZERO
             at += count
             to += count
-        starter, last_combining = np.uint32(0), np.uint8(0)
+        starter = np.uint32(0)
+        last_combining = np.uint8(0)
         if at > start:
             starter = entries[(np.int64(index[0]) << 8) + np.int64(source[at - 1])]
         # A lone ASCII byte between others, such as the space between two Korean words, is not worth
         # a block.
         while at < end and (source[at] >= 0x80 or (at + 1 < end and source[at + 1] >= 0x80)):
             loaded = load64(source, at) if at + 8 <= end else ZERO
-            point, width = _three_bytes(loaded), 3
+            point = _three_bytes(loaded)
+            width = 3
             entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
             # Most Asian scripts: three bytes that fold to themselves and need no NFC check. All
             # others take the slow path.
@@ -133,7 +139,8 @@ def fold_document(source, start, end, table, edge, folded, mask):
                 and not entry & SPECIAL
             )
             if is_plain:
-                starter, last_combining = entry, np.uint8(0)
+                starter = entry
+                last_combining = np.uint8(0)
             else:
                 point, width = decode(source, at, end)
                 entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
@@ -158,7 +165,8 @@ def fold_document(source, start, end, table, edge, folded, mask):
                 bits = ((ONE << np.uint64(width)) - ONE) << np.uint64(before)
                 count = before + width + (1 if kind == SINGLE else 0)
             else:
-                bits, count = ZERO, 1
+                bits = ZERO
+                count = 1
             _put_bits(mask, to, bits, count)
             to += count
             in_word = kind == WORD

@@ -20,7 +20,8 @@ ZERO = np.uint64(0)
 MAX_SPARSE = 1 << 14
 # Random hashes take at most 1 step per key. The insertion sort of a table takes no more steps than
 # probing did, because a key is behind a larger one only if it probed past it.
-STEPS_BASE, STEPS_PER_KEY = 1 << 10, 8
+STEPS_BASE = 1 << 10
+STEPS_PER_KEY = 8
 # The owner of a free slot.
 FREE = -1
 
@@ -72,8 +73,10 @@ def probe(table, key, place):
 @inner
 def fill(table, keys, start, stop):
     """Insert keys[start:stop] into an empty table; return (last slot used, steps left), the latter < 0 if too many."""
-    capacity, steps = capacity_for(stop - start), max_steps(stop - start)
-    last, at = np.int64(0), start
+    capacity = capacity_for(stop - start)
+    steps = max_steps(stop - start)
+    last = np.int64(0)
+    at = start
     while at < stop and steps >= 0:
         home = home_of(keys[at], capacity)
         place = probe(table, keys[at], home)
@@ -105,7 +108,9 @@ def find_firsts(keys, shift, above, owners, firsts):
     """
     for place in range(owners.size):
         owners[place] = FREE
-    last, steps, at = owners.size - 1, max_steps(keys.size), 0
+    last = owners.size - 1
+    steps = max_steps(keys.size)
+    at = 0
     while at < keys.size and steps >= 0:
         home = np.int64(((keys[at] * GOLDEN_MULTIPLIER) << above) >> shift)
         place = home

@@ -14,7 +14,12 @@ from neardup.kernels.compilation import inner, kernel, overload
 
 # Returned for lines that need the slower path.
 ODD = -1
-QUOTE, BACKSLASH, NEWLINE, SPACE, COLON, SMALL_U = 0x22, 0x5C, 0x0A, 0x20, 0x3A, 0x75
+QUOTE = 0x22
+BACKSLASH = 0x5C
+NEWLINE = 0x0A
+SPACE = 0x20
+COLON = 0x3A
+SMALL_U = 0x75
 NO_CHARACTER = 0xFF
 # The character that each byte after a backslash stands for.
 UNESCAPED = np.full(256, NO_CHARACTER, np.uint8)
@@ -30,7 +35,8 @@ DEPTHS[np.frombuffer(b"{[", np.uint8)] = 1
 DEPTHS[np.frombuffer(b"}]", np.uint8)] = -1
 # Bytes per step: texts have an escape about every 30 bytes.
 BLOCK = 32
-_BYTE, _WORD64 = ir.IntType(8), ir.IntType(64)
+_BYTE = ir.IntType(8)
+_WORD64 = ir.IntType(64)
 
 
 def copy_block(source, at, target, to):
@@ -81,7 +87,8 @@ def _unit(source, at):
     """The UTF-16 code unit of the escape at `at`; ODD if there is none."""
     if at + 6 > source.size or source[at] != BACKSLASH or source[at + 1] != SMALL_U:
         return ODD
-    unit, end = 0, at + 6
+    unit = 0
+    end = at + 6
     at += 2
     while at < end:
         digit = np.int64(HEX_DIGITS[source[at]])
@@ -95,7 +102,8 @@ def _unit(source, at):
 @inner
 def _unescape_unit(source, at, target, to):
     """Write the character of a u-escape or a surrogate pair as UTF-8; return bytes read, or ODD, and bytes written."""
-    point, num_read = _unit(source, at), 6
+    point = _unit(source, at)
+    num_read = 6
     if 0xD800 <= point < 0xDC00:
         low = _unit(source, at + 6)
         point = (point << 10) + low - HALVES if 0xDC00 <= low < 0xE000 else ODD
@@ -106,7 +114,8 @@ def _unescape_unit(source, at, target, to):
         target[to] = point
         return num_read, 1
     width = 2 if point < 0x800 else 3 if point < 0x10000 else 4
-    position, lead = to + width, 0xF00 >> width & 0xFF
+    position = to + width
+    lead = 0xF00 >> width & 0xFF
     while position > to + 1:
         position -= 1
         target[position] = 0x80 | point & 0x3F
@@ -193,9 +202,11 @@ def cut_texts(lines, name, texts, ends, rest):
             if at == ODD:
                 return ODD
             if is_named:
-                is_named, has_text = False, True
+                is_named = False
+                has_text = True
                 num_rest = _copy(lines, copied, start, rest, num_rest)
-                copied, to = at, end
+                copied = at
+                to = end
             elif depth == 1:
                 is_name = _is_name(texts, to, end, name)
         elif byte == NEWLINE:
@@ -203,7 +214,9 @@ def cut_texts(lines, name, texts, ends, rest):
                 return ODD
             row += 1
             ends[row] = to
-            depth, is_name, has_text = np.int64(0), False, False
+            depth = np.int64(0)
+            is_name = False
+            has_text = False
         elif byte > SPACE:
             if is_named:
                 return ODD

@@ -54,8 +54,10 @@ def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
     ranked_ends  int64 [num_docs + 1]  written; as many of each document as every partner must share one of
     """
     counts, shift = _count_shingles(shingles, ends[0], ends[-1])
-    starts, table = np.empty(257, np.int64), table_for(ends)
-    ordered, by_count = np.empty(table.size, np.uint64), np.empty(table.size, np.uint64)
+    starts = np.empty(257, np.int64)
+    table = table_for(ends)
+    ordered = np.empty(table.size, np.uint64)
+    by_count = np.empty(table.size, np.uint64)
     ranked_ends[0] = to = 0
     for doc in range(ends.size - 1):
         sort_set(shingles, ends[doc], ends[doc + 1], table, by_count, ordered, 0)

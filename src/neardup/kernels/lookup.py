@@ -94,7 +94,8 @@ def _collect(docs, sizes, size, threshold, met, count):
     Returns how many are written by then, and whether all postings are valid.
     """
     is_sound = True
-    last_size, is_within = np.int64(-1), False
+    last_size = np.int64(-1)
+    is_within = False
     for at in range(docs.size):
         doc = _doc_at(docs, sizes, at)
         if doc < 0:
@@ -117,8 +118,10 @@ def _append_distinct(met, count, query, found):
         if at > 0 and met[at] == met[at - 1]:
             continue
         if to == queries.size:
-            queries, docs = _grown(queries), _grown(docs)
-        queries[to], docs[to] = query, met[at]
+            queries = _grown(queries)
+            docs = _grown(docs)
+        queries[to] = query
+        docs[to] = met[at]
         to += 1
     return queries, docs, to
 
@@ -192,7 +195,8 @@ def look_up(query_keys, query_sizes, keys, docs, directory, sizes, threshold, be
     """
     bits = _bits_of(directory)
     found = (np.empty(64, np.int64), np.empty(64, np.int64), 0)
-    met, marks = np.empty(64, np.int64), np.empty(0, np.uint64)
+    met = np.empty(64, np.int64)
+    marks = np.empty(0, np.uint64)
     is_sound = True
     query = begin
     while query < query_keys.shape[0] and found[2] < enough:
@@ -277,16 +281,16 @@ def count_shared(sets, keys, docs, directory, sizes, threshold):
     Returns (sets, documents, shared shingles), and whether all postings are valid.
     """
     bits = _bits_of(directory)
-    owners, met, shared, total = (
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        np.empty(64, np.int64),
-        0,
-    )
-    counts, touched = np.zeros(sizes.size, np.int64), np.empty(64, np.int64)
+    owners = np.empty(64, np.int64)
+    met = np.empty(64, np.int64)
+    shared = np.empty(64, np.int64)
+    total = 0
+    counts = np.zeros(sizes.size, np.int64)
+    touched = np.empty(64, np.int64)
     is_sound = True
     for owner in range(sets.ends.size - 1):
-        count, size = 0, sets.ends[owner + 1] - sets.ends[owner]
+        count = 0
+        size = sets.ends[owner + 1] - sets.ends[owner]
         for place in range(sets.ends[owner], sets.ends[owner + 1]):
             first, last = _postings_of(sets.shingles[place], keys, directory, bits)
             is_sound = is_sound and last >= 0
@@ -305,8 +309,12 @@ def count_shared(sets, keys, docs, directory, sizes, threshold):
             doc = touched[at]
             if counts[doc] / min(size, sizes[doc]) >= threshold:
                 if total == owners.size:
-                    owners, met, shared = _grown(owners), _grown(met), _grown(shared)
-                owners[total], met[total], shared[total] = owner, doc, counts[doc]
+                    owners = _grown(owners)
+                    met = _grown(met)
+                    shared = _grown(shared)
+                owners[total] = owner
+                met[total] = doc
+                shared[total] = counts[doc]
                 total += 1
             counts[doc] = 0
     return owners[:total], met[:total], shared[:total], is_sound

@@ -28,7 +28,8 @@ def drop_members(shingles, ends, capacity, table):
     capacity  int64                     of the table
     table     uint64[...]               as `fill_table` has written it
     """
-    start, to = ends[0], ends[0]
+    start = ends[0]
+    to = ends[0]
     for doc in range(ends.size - 1):
         stop = ends[doc + 1]
         for at in range(start, stop):

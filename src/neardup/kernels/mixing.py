@@ -13,7 +13,8 @@ FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
 # Half the number of bits.
 HALF = np.uint64(32)
-_WORD64, _DOUBLE = ir.IntType(64), ir.IntType(128)
+_WORD64 = ir.IntType(64)
+_DOUBLE = ir.IntType(128)
 
 
 @inner

@@ -15,7 +15,10 @@ from neardup.kernels.sorted_sets import weight_sums
 EAGER = 4
 # The denominator of the share: the union (Jaccard), the query's items, the neighbour's, or those of
 # the smaller set.
-OF_UNION, OF_QUERY, OF_NEIGHBOUR, OF_SMALLER = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
+OF_UNION = np.int64(0)
+OF_QUERY = np.int64(1)
+OF_NEIGHBOUR = np.int64(2)
+OF_SMALLER = np.int64(3)
 
 
 @inner
@@ -32,9 +35,11 @@ def _enter(value, row, values, rows):
         return
     at = values.size - 1
     while at > 0 and (value > values[at - 1] or (value == values[at - 1] and row < rows[at - 1])):
-        values[at], rows[at] = values[at - 1], rows[at - 1]
+        values[at] = values[at - 1]
+        rows[at] = rows[at - 1]
         at -= 1
-    values[at], rows[at] = value, row
+    values[at] = value
+    rows[at] = row
 
 
 @inner
@@ -91,22 +96,23 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
     share, slack = rule
     seen, shared, met, num_walks = scratch
     for query in range(span[0], span[1]):
-        values, rows = best_values[query - span[0]], best_rows[query - span[0]]
-        total, group, eager, num_met = (
-            queries.totals[query],
-            queries.groups[query],
-            EAGER * values.size,
-            0,
-        )
+        values = best_values[query - span[0]]
+        rows = best_rows[query - span[0]]
+        total = queries.totals[query]
+        group = queries.groups[query]
+        eager = EAGER * values.size
+        num_met = 0
         num_walks[0] += 1
-        walk, rest = num_walks[0], 0.0
+        walk = num_walks[0]
+        rest = 0.0
         for at in range(walks.ends[query], walks.ends[query + 1]):
             rest += walks.weights[at]
         for at in range(walks.ends[query], walks.ends[query + 1]):
             bound = _most_unseen(rest, total, share, slack)
             if bound < values[-1]:
                 break
-            weight, is_over = walks.weights[at], False
+            weight = walks.weights[at]
+            is_over = False
             for place in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
                 doc = postings.members[place]
                 if doc == own[query] or docs.groups[doc] != group:
@@ -151,9 +157,12 @@ def list_sets(
     seen, shared, met, num_walks = scratch
     count = 0
     for query in range(span[0], span[1]):
-        total, group, num_met = queries.totals[query], queries.groups[query], 0
+        total = queries.totals[query]
+        group = queries.groups[query]
+        num_met = 0
         num_walks[0] += 1
-        walk, rest = num_walks[0], 0.0
+        walk = num_walks[0]
+        rest = 0.0
         for at in range(walks.ends[query], walks.ends[query + 1]):
             rest += walks.weights[at]
         for at in range(walks.ends[query], walks.ends[query + 1]):
@@ -179,7 +188,8 @@ def list_sets(
             if value > above:
                 if count < found_values.size:
                     found_values[count] = value
-                    found_ends[0, count], found_ends[1, count] = query, doc
+                    found_ends[0, count] = query
+                    found_ends[1, count] = doc
                 count += 1
     return count
 
@@ -219,11 +229,13 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
     """
     differing = np.empty(doc_span[1] - doc_span[0], np.int64)
     for query in range(span[0], span[1]):
-        values, rows = best_values[query - span[0]], best_rows[query - span[0]]
+        values = best_values[query - span[0]]
+        rows = best_rows[query - span[0]]
         most = _most_differing(values[-1], num_bits)
         differing[:] = 0
         for at in range(queries.shape[1]):
-            word, words = queries[query, at], docs[at, doc_span[0] : doc_span[1]]
+            word = queries[query, at]
+            words = docs[at, doc_span[0] : doc_span[1]]
             for place in range(differing.size):
                 differing[place] += count_ones(word ^ words[place])
         for place in range(differing.size):
@@ -256,7 +268,8 @@ def nearest_vectors(
     """
     for query in range(span[0], span[1]):
         row = query - span[0]
-        values, rows = best_values[row], best_rows[row]
+        values = best_values[row]
+        rows = best_rows[row]
         least = values[-1] - margin
         for column in range(products.shape[1]):
             if products[row, column] < least:
@@ -288,8 +301,10 @@ def nearest_points(
     """
     for query in range(span[0], span[1]):
         row = query - span[0]
-        values, rows = best_values[row], best_rows[row]
-        farthest, length = _farthest(values[-1]), queries[1][query]
+        values = best_values[row]
+        rows = best_rows[row]
+        farthest = _farthest(values[-1])
+        length = queries[1][query]
         for column in range(products.shape[1]):
             doc = first_doc + column
             other = docs[1][doc]

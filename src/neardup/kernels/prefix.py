@@ -24,7 +24,8 @@ WINDOW = 64
 @inner
 def shift_for(counts):
     """Return the shift that maps a shingle to its counter among 2**bits."""
-    shift, places = np.uint64(64), counts.size
+    shift = np.uint64(64)
+    places = counts.size
     while places > 1:
         places >>= 1
         shift -= np.uint64(1)
@@ -59,14 +60,18 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     keys       uint64[num_shingles]   written; the first 56 bits of the shingle
     places     int64 [num_shingles]   written; its place in the order by count, then by key
     """
-    shift, most = shift_for(counts), largest_set(ends)
+    shift = shift_for(counts)
+    most = largest_set(ends)
     own_counts = np.empty(most, np.uint8)
-    ranked, spare = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    ranked = np.empty(most, np.uint64)
+    spare = np.empty(most, np.uint64)
     frequencies = np.zeros(MOST + 1, np.int64)
     to = 0
     for doc in range(ends.size - 1):
-        start, size = ends[doc], ends[doc + 1] - ends[doc]
-        shown, num_own = prefix_size(size, threshold), 0
+        start = ends[doc]
+        size = ends[doc + 1] - ends[doc]
+        shown = prefix_size(size, threshold)
+        num_own = 0
         for at in range(size):
             own_counts[at] = counts[np.int64(shingles[start + at] >> shift)]
             num_own += own_counts[at] < 2
@@ -76,7 +81,8 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
             continue
         for at in range(size):
             frequencies[own_counts[at]] += 1
-        last, passed = 0, np.int64(0)
+        last = 0
+        passed = np.int64(0)
         while passed < shown:
             passed += frequencies[last]
             last += 1
@@ -91,7 +97,9 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
                 taken += 1
         sort_values(ranked, spare, taken)
         for at in range(shown - num_own):
-            docs[to], keys[to], places[to] = doc, ranked[at] << HASH_SHIFT, num_own + at
+            docs[to] = doc
+            keys[to] = ranked[at] << HASH_SHIFT
+            places[to] = num_own + at
             to += 1
     return to
 
@@ -115,7 +123,8 @@ def _sort_entries(entries, sizes, rows):
             entries[at] = ordered[at]
         return
     for position in range(1, entries.size):
-        entry, at = entries[position], position
+        entry = entries[position]
+        at = position
         while at > 0 and (
             sizes[entries[at - 1]] > sizes[entry]
             or (sizes[entries[at - 1]] == sizes[entry] and rows[entries[at - 1]] > rows[entry])
@@ -128,9 +137,11 @@ def _sort_entries(entries, sizes, rows):
 @inner
 def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
     """Join the documents of one list that may be similar, each with those before it in order of size."""
-    num_smaller, first = 0, 0
+    num_smaller = 0
+    first = 0
     for entry in entries:
-        size, place = sizes[entry], places[entry]
+        size = sizes[entry]
+        place = places[entry]
         while first < num_smaller and sizes[smaller[first]] / size < threshold:
             first += 1
         window = max(first, num_smaller - WINDOW)
@@ -172,7 +183,8 @@ def join_lists(lists, docs, rows, sizes, places, threshold, parents):
         starts[number + 1] += 1
     for number in range(num_lists):
         starts[number + 1] += starts[number]
-    entries, filled = np.empty(lists.size, np.int64), np.empty(num_lists, np.int64)
+    entries = np.empty(lists.size, np.int64)
+    filled = np.empty(num_lists, np.int64)
     for number in range(num_lists):
         filled[number] = starts[number]
     for entry in range(lists.size):

@@ -79,17 +79,16 @@ def _bit(bits, place):
 @inner
 def _pass_filters(shingles, start, end, index, passed):
     """Write the shingles that pass both filters, without branches."""
-    coarse, coarse_shift, fine, fine_shift = (
-        index.coarse,
-        index.coarse_shift,
-        index.fine,
-        index.fine_shift,
-    )
+    coarse = index.coarse
+    coarse_shift = index.coarse_shift
+    fine = index.fine
+    fine_shift = index.fine_shift
     to = 0
     for at in range(start, end):
         passed[to] = shingles[at]
         to += _bit(coarse, shingles[at] >> coarse_shift)
-    count, to = to, 0
+    count = to
+    to = 0
     for at in range(count):
         shingle = passed[at]
         passed[to] = shingle
@@ -106,13 +105,17 @@ def fill_index(keys, index):
     keys   uint64[num_keys]  distinct shingles
     index  PrefixArrays             coarse and fine, all zero, spreads, lists and starts are written
     """
-    spreads, lists, starts, shift = index.spreads, index.lists, index.starts, index.shift
+    spreads = index.spreads
+    lists = index.lists
+    starts = index.starts
+    shift = index.shift
     all_spreads = keys * GOLDEN_MULTIPLIER
     order = np.argsort(all_spreads, kind="mergesort")
     starts[:] = 0
     for at in range(keys.size):
         number = order[at]
-        lists[at], spreads[at] = number, all_spreads[number]
+        lists[at] = number
+        spreads[at] = all_spreads[number]
         _set_bit(index.coarse, keys[number] >> index.coarse_shift)
         _set_bit(index.fine, spreads[at] >> index.fine_shift)
         starts[np.int64(spreads[at] >> shift) + 1] += 1
@@ -123,7 +126,9 @@ def fill_index(keys, index):
 @inner
 def _find_list(shingle, index):
     """Return the number of the list of a shingle, or -1."""
-    spreads, starts, spread = index.spreads, index.starts, shingle * GOLDEN_MULTIPLIER
+    spreads = index.spreads
+    starts = index.starts
+    spread = shingle * GOLDEN_MULTIPLIER
     place = np.int64(spread >> index.shift)
     low, high = starts[place], starts[place + 1]
     while low < high:
@@ -148,13 +153,17 @@ def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
                set, and how many shingles it shared with the set; overwritten
     found      int64 [room, 2]       written: document, set; what is beyond its room is only counted
     """
-    list_ends, members = index.list_ends, index.members
-    least, needed, set_groups = index.least, index.needed, index.groups
+    list_ends = index.list_ends
+    members = index.members
+    least = index.least
+    needed = index.needed
+    set_groups = index.groups
     seen_lists, seen_sets, shared = seen
     passed = np.empty(largest_set(ends) + 1, np.uint64)
     count = 0
     for doc in range(ends.size - 1):
-        stamp, num_shingles = first_doc + doc, ends[doc + 1] - ends[doc]
+        stamp = first_doc + doc
+        num_shingles = ends[doc + 1] - ends[doc]
         for at in range(_pass_filters(shingles, ends[doc], ends[doc + 1], index, passed)):
             number = _find_list(passed[at], index)
             if number < 0 or seen_lists[number] == stamp:
@@ -172,6 +181,7 @@ def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
                     and groups[doc] == set_groups[other]
                 ):
                     if count < found.shape[0]:
-                        found[count, 0], found[count, 1] = doc, other
+                        found[count, 0] = doc
+                        found[count, 1] = other
                     count += 1
     return count

@@ -23,7 +23,8 @@ def lead(order, starts, partners, similarities, matches, values):
     is_done = np.zeros(order.size, np.bool_)
     for doc in order:
         is_done[doc] = True
-        matches[doc], values[doc] = NOBODY, 1.0
+        matches[doc] = NOBODY
+        values[doc] = 1.0
         for at in range(starts[doc], starts[doc + 1]):
             partner = partners[at]
             if not is_done[partner]:
@@ -35,4 +36,5 @@ def lead(order, starts, partners, similarities, matches, values):
             if matches[partner] == NOBODY and (
                 matches[doc] == NOBODY or similarities[at] > values[doc]
             ):
-                matches[doc], values[doc] = partner, similarities[at]
+                matches[doc] = partner
+                values[doc] = similarities[at]

@@ -72,7 +72,8 @@ def _hash_long(folded, start, width, masks):
     _, length_mask, length_factor, first_mask, second_mask = masks
     # A length that is only xored in could be cancelled by the first byte.
     word = fold_multiply(np.uint64(width) ^ length_mask, length_factor)
-    at, last = start, start + width - 16
+    at = start
+    last = start + width - 16
     while at < last:
         word = fold_multiply(
             word ^ load64(folded, at) ^ first_mask, load64(folded, at + 8) ^ second_mask
@@ -121,7 +122,8 @@ def _find_edges(mask, block, stop, in_word, edges, count):
         inside = mask[np.uint64(block)]
         turns = inside ^ ((inside << ONE) | in_word)
         in_word = inside >> np.uint64(63)
-        first, to = np.uint64(block) << np.uint64(6), count
+        first = np.uint64(block) << np.uint64(6)
+        to = count
         count += count_bits(turns)
         while turns:
             for _ in range(8):
@@ -143,10 +145,17 @@ def _shingle_words(
     """
     num_blocks = (length + 63) >> 6
     word_masks, final_masks, (base, swapped_base) = _secrets(key)
-    oldest_power, oldest_swapped_power = _power(base, size), _power(swapped_base, size)
-    rolling, swapped, in_word, num_edges, num_all = ZERO, ZERO, ZERO, ZERO, ZERO
+    oldest_power = _power(base, size)
+    oldest_swapped_power = _power(swapped_base, size)
+    rolling = ZERO
+    swapped = ZERO
+    in_word = ZERO
+    num_edges = ZERO
+    num_all = ZERO
     # Unsigned, because Numba checks a signed index for being negative.
-    window, num_missing, to = np.uint64(size), np.uint64(size - 1), np.uint64(to)
+    window = np.uint64(size)
+    num_missing = np.uint64(size - 1)
+    to = np.uint64(to)
     for at in range(window):
         words[at] = ZERO
     for block in range(0, num_blocks, _SPAN):
@@ -235,13 +244,18 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
     (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = (
         _secrets(key)
     )
-    oldest_power, oldest_swapped_power = _power(base, size), _power(swapped_base, size)
+    oldest_power = _power(base, size)
+    oldest_swapped_power = _power(swapped_base, size)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
-        at, end = offsets[doc], offsets[doc + 1]
+        at = offsets[doc]
+        end = offsets[doc + 1]
         num_points = ring_at = 0
-        rolling, swapped = ZERO, ZERO
-        starter, last_combining, normal = np.uint32(0), np.uint8(0), True
+        rolling = ZERO
+        swapped = ZERO
+        starter = np.uint32(0)
+        last_combining = np.uint8(0)
+        normal = True
         last_run = np.uint32(0)
         while at < end:
             point, width = decode(source, at, end)
@@ -260,9 +274,11 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             )
             run = np.uint32(0)
             if entry & SPACE:
-                run, point = SPACE, np.int64(32)
+                run = SPACE
+                point = np.int64(32)
             elif fold_numbers and entry & DIGIT:
-                run, point = DIGIT, np.int64(48)
+                run = DIGIT
+                point = np.int64(48)
             if run and run == last_run:
                 continue
             last_run = run
@@ -298,7 +314,8 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
     word_masks, final_masks, _ = _secrets(key)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
-        at, end = offsets[doc], offsets[doc + 1]
+        at = offsets[doc]
+        end = offsets[doc + 1]
         while at < end:
             start = at
             while at < end and source[at] != ITEM_END:

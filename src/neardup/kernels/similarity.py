@@ -95,7 +95,8 @@ NOBODY = -1
 # A cosine above this counts as 1, because of rounding in the dot product of parallel vectors.
 NEARLY_ONE = 1.0 - 2.0**-48
 # How the set in the scratch table is stored.
-AS_TABLE, IN_ORDER = 0, 1
+AS_TABLE = 0
+IN_ORDER = 1
 
 
 @uncounted
@@ -104,7 +105,8 @@ def _overlap(table, capacity, shingles, start, stop, needed):
 
     The count is -1 as soon as it cannot reach `needed`; it is invalid if the steps are negative.
     """
-    spare, steps = stop - start - needed, max_steps(stop - start)
+    spare = stop - start - needed
+    steps = max_steps(stop - start)
     for at in range(start, stop):
         home = home_of(shingles[at], capacity)
         place = probe(table, shingles[at], home)
@@ -154,7 +156,9 @@ def _load(scratch, shingles, start, stop, doc):
     table, _, state = scratch
     clear(table, state[1] + 1)
     last, steps = fill(table, shingles, start, stop)
-    state[0], state[1], state[2] = doc, last, AS_TABLE
+    state[0] = doc
+    state[1] = last
+    state[2] = AS_TABLE
     if steps < 0:
         _order_held(scratch, shingles, start, stop)
 
@@ -164,7 +168,8 @@ def _order_held(scratch, shingles, start, stop):
     """Convert the set in the scratch table to a sorted one."""
     table, spare, state = scratch
     _order(table, spare, shingles, start, stop)
-    state[1], state[2] = max(state[1], stop - start), IN_ORDER
+    state[1] = max(state[1], stop - start)
+    state[2] = IN_ORDER
 
 
 @uncounted
@@ -226,7 +231,10 @@ def _equal_bits(bits, scratch, doc, other, least):
 @uncounted
 def _dot(one, two):
     """The dot product; four partial sums, always in the same order, are faster and just as exact."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    fourth = 0.0
     for at in range(0, one.size - 3, 4):
         first += one[at] * two[at]
         second += one[at + 1] * two[at + 1]
@@ -240,7 +248,10 @@ def _dot(one, two):
 @uncounted
 def _squared_distance(one, two):
     """Sum of the squared differences, added as in `_dot`."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    fourth = 0.0
     for at in range(0, one.size - 3, 4):
         first += (one[at] - two[at]) * (one[at] - two[at])
         second += (one[at + 1] - two[at + 1]) * (one[at + 1] - two[at + 1])
@@ -325,7 +336,9 @@ def _no_size(items, doc):
 @inner
 def _set_scratch(sets):
     state = np.empty(3, np.int64)
-    state[0], state[1], state[2] = NOBODY, NOBODY, AS_TABLE
+    state[0] = NOBODY
+    state[1] = NOBODY
+    state[2] = AS_TABLE
     return table_for(sets.ends), np.empty(largest_set(sets.ends), np.uint64), state
 
 

@@ -76,8 +76,10 @@ def _vector_kernel(lanes):
 # (multipliers, addends, at, shingles, start, end, smallest): write to smallest[at:at + lanes] the
 # minimum over shingles[start:end] of (multiplier * low32(shingle) + addend) mod 2**32, which one
 # SIMD loop gives for all lanes.
-WIDE, NARROW = 32, 8
-min_lines_wide, min_lines_narrow = _vector_kernel(WIDE), _vector_kernel(NARROW)
+WIDE = 32
+NARROW = 8
+min_lines_wide = _vector_kernel(WIDE)
+min_lines_narrow = _vector_kernel(NARROW)
 
 
 @inner
@@ -107,9 +109,11 @@ def minhash(shingles, ends, multipliers, addends, signatures):
     rest = num_slots - whole
     # A vector has NARROW lanes, so the last slots are computed in a buffer: the next document
     # follows them in memory.
-    rest_multipliers, rest_addends = np.zeros(NARROW, np.uint32), np.zeros(NARROW, np.uint32)
+    rest_multipliers = np.zeros(NARROW, np.uint32)
+    rest_addends = np.zeros(NARROW, np.uint32)
     rest_smallest = np.empty(NARROW, np.uint32)
-    rest_multipliers[:rest], rest_addends[:rest] = multipliers[whole:], addends[whole:]
+    rest_multipliers[:rest] = multipliers[whole:]
+    rest_addends[:rest] = addends[whole:]
     for doc in range(ends.size - 1):
         start, end = ends[doc], ends[doc + 1]
         _min_all_lines(multipliers, addends, whole, shingles, start, end, signatures[doc])
@@ -125,7 +129,9 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
     log_slots = 0
     while (1 << log_slots) < num_slots:
         log_slots += 1
-    to_slot, to_top, to_value = np.uint64(64 - log_slots), np.uint64(log_slots), np.uint64(33)
+    to_slot = np.uint64(64 - log_slots)
+    to_top = np.uint64(log_slots)
+    to_value = np.uint64(33)
     empty = np.empty(num_slots + NARROW, np.int64)
     empty_multipliers = np.zeros(num_slots + NARROW, np.uint32)
     empty_addends = np.zeros(num_slots + NARROW, np.uint32)

@@ -8,8 +8,13 @@ from neardup.kernels.compilation import inner
 @inner
 def shared_items(hashes, ends, doc, others, other_ends, other, least):
     """Return how many items two sets share, or -1 as soon as the number cannot reach `least`."""
-    here, end, there, other_end = ends[doc], ends[doc + 1], other_ends[other], other_ends[other + 1]
-    spare, other_spare, shared = end - here - least, other_end - there - least, np.int64(0)
+    here = ends[doc]
+    end = ends[doc + 1]
+    there = other_ends[other]
+    other_end = other_ends[other + 1]
+    spare = end - here - least
+    other_spare = other_end - there - least
+    shared = np.int64(0)
     while spare >= 0 and other_spare >= 0 and here < end and there < other_end:
         if hashes[here] == others[there]:
             shared += 1
@@ -27,10 +32,16 @@ def shared_items(hashes, ends, doc, others, other_ends, other, least):
 @inner
 def weight_sums(bags, doc, other_bags, other):
     """Return the sum of the smaller and the sum of the larger weights of two sets, added in the order of the hashes."""
-    hashes, weights, here, end = bags.hashes, bags.weights, bags.ends[doc], bags.ends[doc + 1]
-    others, other_weights = other_bags.hashes, other_bags.weights
-    there, other_end = other_bags.ends[other], other_bags.ends[other + 1]
-    smaller, larger = 0.0, 0.0
+    hashes = bags.hashes
+    weights = bags.weights
+    here = bags.ends[doc]
+    end = bags.ends[doc + 1]
+    others = other_bags.hashes
+    other_weights = other_bags.weights
+    there = other_bags.ends[other]
+    other_end = other_bags.ends[other + 1]
+    smaller = 0.0
+    larger = 0.0
     while here < end and there < other_end:
         if hashes[here] < others[there]:
             larger += weights[here]

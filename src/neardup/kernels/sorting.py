@@ -26,7 +26,8 @@ def sort_values(values, spare, count):
     """
     for start in range(0, count, RUN):
         for position in range(start + 1, min(start + RUN, count)):
-            value, at = values[position], position
+            value = values[position]
+            at = position
             while at > start and values[at - 1] > value:
                 values[at] = values[at - 1]
                 at -= 1
@@ -34,12 +35,16 @@ def sort_values(values, spare, count):
     width = RUN
     while width < count:
         for start in range(0, count, 2 * width):
-            middle, end = min(start + width, count), min(start + 2 * width, count)
-            left, right, to = start, middle, start
+            middle = min(start + width, count)
+            end = min(start + 2 * width, count)
+            left = start
+            right = middle
+            to = start
             while (
                 left < middle and right < end
             ):  # no branch on which one is smaller, which would be unpredictable
-                one, two = values[left], values[right]
+                one = values[left]
+                two = values[right]
                 spare[to] = min(one, two)
                 left += one <= two
                 right += one > two
@@ -58,13 +63,16 @@ def sort_values(values, spare, count):
 @inner
 def order_of(values):
     """Return the positions of values in ascending order; the sort is stable."""
-    count, width = values.size, 1
-    order, merged = np.empty(count, np.int64), np.empty(count, np.int64)
+    count = values.size
+    width = 1
+    order = np.empty(count, np.int64)
+    merged = np.empty(count, np.int64)
     for at in range(count):
         order[at] = at
     while width < count:
         for start in range(0, count, 2 * width):
-            middle, end = min(start + width, count), min(start + 2 * width, count)
+            middle = min(start + width, count)
+            end = min(start + 2 * width, count)
             left, right = start, middle
             for to in range(start, end):
                 is_left = right == end or (

@@ -15,7 +15,8 @@ def find_root(parents, node):
 @uncounted
 def join(parents, one, other):
     """Unite the components of two nodes; the smaller root becomes the root."""
-    one, other = find_root(parents, one), find_root(parents, other)
+    one = find_root(parents, one)
+    other = find_root(parents, other)
     parents[max(one, other)] = min(one, other)
 
 

@@ -24,12 +24,16 @@ def project(vectors, lines, projections):
             0, by_four, 4
         ):  # four numbers per iteration save three of four loads of the sums
             first, second, third, fourth = vectors[doc, at : at + 4]
-            one, two, three, four = lines[at], lines[at + 1], lines[at + 2], lines[at + 3]
+            one = lines[at]
+            two = lines[at + 1]
+            three = lines[at + 2]
+            four = lines[at + 3]
             for line in range(sums.size):
                 sums[line] = (
                     ((sums[line] + first * one[line]) + second * two[line]) + third * three[line]
                 ) + fourth * four[line]
         for at in range(by_four, dimension):
-            number, row = vectors[doc, at], lines[at]
+            number = vectors[doc, at]
+            row = lines[at]
             for line in range(sums.size):
                 sums[line] += number * row[line]

@@ -25,14 +25,18 @@ from neardup.kernels.similarity import NOBODY, Items, passes, scratch_for, simil
 from neardup.kernels.union_find import find_root, join
 
 Array = npt.NDArray[Any]
-LEADERS, PAIRS, CLOSURE = 0, 1, 2
+LEADERS = 0
+PAIRS = 1
+CLOSURE = 2
 # The best match is still the one of the initial state.
 UNCHANGED = -2
 # The roles of a document, as bits: it is compared with earlier documents, and it is entered into
 # the lists.
-COMPARED, ENTERED = 1, 2
+COMPARED = 1
+ENTERED = 2
 # A component is hot after this many failed comparisons, plus this many per document processed.
-FAILED_BASE, FAILED_PER_DOC = 2000, 64
+FAILED_BASE = 2000
+FAILED_PER_DOC = 64
 # Candidates of a bucket list are compared; most of a prefix list are ruled out by their position,
 # much faster.
 COMPARISON_COST = 4
@@ -182,13 +186,18 @@ def _group_for(number, place, heads, groups, count):
 
     The groups of a list are in the order of their levels.
     """
-    level, before, group = _level(place), NOBODY, heads[number]
+    level = _level(place)
+    before = NOBODY
+    group = heads[number]
     while group >= 0 and _level(groups.places[group]) < level:
-        before, group = group, groups.nexts[group]
+        before = group
+        group = groups.nexts[group]
     if group >= 0 and _level(groups.places[group]) == level:
         return group, count
-    groups.heads[count], groups.nexts[count] = NOBODY, group
-    groups.places[count], groups.smallest[count] = place, LARGEST
+    groups.heads[count] = NOBODY
+    groups.nexts[count] = group
+    groups.places[count] = place
+    groups.smallest[count] = LARGEST
     if before < 0:
         heads[number] = count
     else:
@@ -202,7 +211,9 @@ def _grow(pairs):
     more_left, more_right = np.empty(2 * left.size, np.int64), np.empty(2 * left.size, np.int64)
     more_values = np.empty(2 * left.size, np.float64)
     for at in range(left.size):
-        more_left[at], more_right[at], more_values[at] = left[at], right[at], values[at]
+        more_left[at] = left[at]
+        more_right[at] = right[at]
+        more_values[at] = values[at]
     return more_left, more_right, more_values
 
 
@@ -226,37 +237,44 @@ def walk_components(
     start           int64                      documents before it are done; those of its component are only entered
     most_pairs      int64                      from this many pairs on, the walk ends after the document
     """
-    items, keys, rows = documents.items, documents.keys, documents.rows
-    numbers, list_ends = lists.numbers, lists.ends
+    items = documents.items
+    keys = documents.keys
+    rows = documents.rows
+    numbers = lists.numbers
+    list_ends = lists.ends
     roles, given_values, given_rows, given_parents = initial
-    threshold, mode = rule.threshold, rule.mode
+    threshold = rule.threshold
+    mode = rule.mode
     matches, values, parents, compared, walked = outcome
     num_docs = rows.size
     heads = np.empty(lists.count, np.int64)
     for number in range(lists.count):
         heads[number] = NOBODY
-    groups, num_groups = _make_groups(numbers.size if lists.by_prefix else lists.count), 0
+    groups = _make_groups(numbers.size if lists.by_prefix else lists.count)
+    num_groups = 0
     group_heads, group_nexts, places, smallest = groups
     # An entry of a list is a position in `numbers`; `skips` points past the documents already
     # joined with its own.
-    nexts, skips, docs = (
-        np.empty(numbers.size, np.int64),
-        np.empty(numbers.size if mode == CLOSURE else 0, np.int64),
-        np.empty(numbers.size, np.int64),
-    )
+    nexts = np.empty(numbers.size, np.int64)
+    skips = np.empty(numbers.size if mode == CLOSURE else 0, np.int64)
+    docs = np.empty(numbers.size, np.int64)
     pairs = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.float64))
     num_pairs = 0
-    seen, scratch = np.empty(num_docs, np.int64), scratch_for(items)
+    seen = np.empty(num_docs, np.int64)
+    scratch = scratch_for(items)
     for doc in range(num_docs):
         seen[doc] = NOBODY
         if doc >= start:
-            parents[doc], compared[doc] = given_parents[doc], 0
+            parents[doc] = given_parents[doc]
+            compared[doc] = 0
     reached = start
     for component in range(component_ends.size - 1):
         first, stop = component_ends[component], component_ends[component + 1]
         if stop <= start or num_pairs >= most_pairs:
             continue
-        failed, pairs_before, walked_before = 0, num_pairs, walked[0]
+        failed = 0
+        pairs_before = num_pairs
+        walked_before = walked[0]
         stops[component] = stop
         for doc in range(first, stop):
             if num_pairs >= most_pairs:
@@ -264,21 +282,27 @@ def walk_components(
             is_done = doc < start
             if not lists.is_last and failed > FAILED_BASE + FAILED_PER_DOC * (doc - first):
                 stops[component] = doc
-                num_pairs, walked[0] = pairs_before, walked_before
+                num_pairs = pairs_before
+                walked[0] = walked_before
                 reached = stop
                 break
             size = size_of(items, doc)
             is_walking = not is_done and roles[doc] & COMPARED > 0
-            best, best_row, least = NOBODY, given_rows[doc], threshold
+            best = NOBODY
+            best_row = given_rows[doc]
+            least = threshold
             if not is_done and given_values[doc] > 0.0:
-                best, values[doc] = UNCHANGED, given_values[doc]
+                best = UNCHANGED
+                values[doc] = given_values[doc]
                 if mode == LEADERS:
                     least = max(least, given_values[doc])
             for at in range(list_ends[doc], list_ends[doc + 1] if is_walking else list_ends[doc]):
-                number, place = numbers[at], at - list_ends[doc]
+                number = numbers[at]
+                place = at - list_ends[doc]
                 if lists.by_prefix and (size - place) / size < least:
                     break
-                group, entry = heads[number], NOBODY
+                group = heads[number]
+                entry = NOBODY
                 while entry >= 0 or group >= 0:
                     if entry < 0:
                         if not lists.by_prefix or _is_group_in_reach(
@@ -291,7 +315,8 @@ def walk_components(
                     if mode == CLOSURE and find_root(parents, other) == find_root(parents, doc):
                         entry = skips[entry]
                         continue
-                    other_place, entry = entry - list_ends[other], nexts[entry]
+                    other_place = entry - list_ends[other]
+                    entry = nexts[entry]
                     if seen[other] == doc:
                         continue
                     seen[other] = doc
@@ -314,7 +339,9 @@ def walk_components(
                             or (value == values[doc] and rows[other] < best_row)
                         )
                     ):
-                        best, best_row, values[doc] = other, rows[other], value
+                        best = other
+                        best_row = rows[other]
+                        values[doc] = value
                         if mode == LEADERS:  # from now on, only a better match counts
                             least = value
                     if mode != LEADERS:
@@ -322,11 +349,9 @@ def walk_components(
                     if mode == PAIRS:
                         if num_pairs == pairs[0].size:
                             pairs = _grow(pairs)
-                        pairs[0][num_pairs], pairs[1][num_pairs], pairs[2][num_pairs] = (
-                            doc,
-                            other,
-                            value,
-                        )
+                        pairs[0][num_pairs] = doc
+                        pairs[1][num_pairs] = other
+                        pairs[2][num_pairs] = value
                         num_pairs += 1
             if not is_done:
                 matches[doc] = best
@@ -342,11 +367,11 @@ def walk_components(
                         follower >= 0 and docs[follower] == doc
                     ):  # a list that occurs twice: the first position counts
                         continue
-                    group_heads[group], nexts[at], docs[at] = at, follower, doc
-                    places[group], smallest[group] = (
-                        min(places[group], place),
-                        min(smallest[group], size),
-                    )
+                    group_heads[group] = at
+                    nexts[at] = follower
+                    docs[at] = doc
+                    places[group] = min(places[group], place)
+                    smallest[group] = min(smallest[group], size)
                     if mode == CLOSURE:
                         joined = follower >= 0 and find_root(parents, docs[follower]) == find_root(
                             parents, doc

@@ -47,11 +47,14 @@ def sample_weighted(hashes, log_weights, owners, ranks, signatures):
     """
     num_perm = signatures.shape[1]
     ones = np.empty(num_perm, np.uint64)
-    spreads, heights, shifts = np.empty(num_perm), np.empty(num_perm), np.empty(num_perm)
+    spreads = np.empty(num_perm)
+    heights = np.empty(num_perm)
+    shifts = np.empty(num_perm)
     for at in range(hashes.size):
         if at == 0 or hashes[at] != hashes[at - 1]:
             _draw(hashes[at], ones, spreads, heights, shifts)
-        doc, log_weight = owners[at], log_weights[at]
+        doc = owners[at]
+        log_weight = log_weights[at]
         for slot in range(num_perm):
             level = np.floor(log_weight / spreads[slot] + shifts[slot])
             rank = heights[slot] - spreads[slot] * (level - shifts[slot]) - spreads[slot]

@@ -34,7 +34,8 @@ def sketch(
 ) -> base.Sketched:
     """Return size, digest and band keys of every bit vector."""
     del hold
-    rows, bits = base.content_rows(contents), items(contents, config)
+    rows = base.content_rows(contents)
+    bits = items(contents, config)
     return base.sketch_rows(
         rows, lambda run: _sampled(bits, run, plan, config), plan, groups, secret
     )

@@ -90,8 +90,10 @@ def sketch(
     """
     source, offsets = text_buffers(contents)
     num_docs = offsets.size - 1
-    sizes, digests = np.empty(num_docs, np.int64), np.empty((num_docs, 2), np.uint64)
-    keys, held_at = np.empty((num_docs, plan.bands), np.uint64), np.zeros(num_docs, np.int64)
+    sizes = np.empty(num_docs, np.int64)
+    digests = np.empty((num_docs, 2), np.uint64)
+    keys = np.empty((num_docs, plan.bands), np.uint64)
+    held_at = np.zeros(num_docs, np.int64)
     digest_key = digest_key_of(secret)
     for start, stop in _cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
@@ -128,7 +130,8 @@ def sign(items: Sets, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
 
 def text_sets(texts: pa.Array, config: Config) -> Sets:
     """Return the shingle set of every text, in ascending order."""
-    parts, ends = [], np.zeros(len(texts) + 1, np.int64)
+    parts = []
+    ends = np.zeros(len(texts) + 1, np.int64)
     for start, shingles, raw_ends in shingle_runs(texts, config):
         sets = raw_sets(shingles, raw_ends)
         parts.append(sets.shingles.copy())
@@ -144,14 +147,16 @@ def collect_texts(
     secret: bytes | None = None,
 ) -> Collected:
     """Return the set of every text, its size and digest, in one pass; groups, `hold` and secret as for `sketch`."""
-    parts, sizes = [np.empty(0, np.uint64)], np.empty(len(texts), np.int64)
+    parts = [np.empty(0, np.uint64)]
+    sizes = np.empty(len(texts), np.int64)
     digests = np.empty((sizes.size, 2), np.uint64)
     digest_key = digest_key_of(secret)
     for start, shingles, raw_ends in shingle_runs(texts, config):
         stop = start + raw_ends.size - 1
         distinct.digest_sets(shingles, raw_ends, digest_key, digests[start:stop], sizes[start:stop])
         parts.append(shingles[: sizes[start:stop].sum()].copy())
-    collected, ends = np.concatenate(parts), np.cumsum(np.r_[0, sizes], dtype=np.int64)
+    collected = np.concatenate(parts)
+    ends = np.cumsum(np.r_[0, sizes], dtype=np.int64)
     held_at = (0 if hold is None else hold(collected)) + ends[:-1]
     if groups is not None and groups.any():
         collected ^= np.repeat(group_salts(groups), sizes)
@@ -168,7 +173,8 @@ def shingle_runs(texts: pa.Array, config: Config) -> Iterator[tuple[int, U64, I6
 
 def raw_sets(shingles: U64, ends: I64) -> Sets:
     """Return the shingles of documents as sets: sorted and distinct."""
-    sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
+    sets = np.empty(shingles.size, np.uint64)
+    set_ends = np.empty(ends.size, np.int64)
     distinct.sort_sets(shingles, ends, sets, set_ends)
     return Sets(sets[: set_ends[-1]], set_ends)
 
@@ -216,7 +222,8 @@ def _readonly(data: pa.Buffer | bytes) -> U8:
 
 def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
     """Split documents into runs of about CACHE_BYTES, at least one document each."""
-    start, num_docs = 0, offsets.size - 1
+    start = 0
+    num_docs = offsets.size - 1
     while start < num_docs:
         stop = int(np.searchsorted(offsets, offsets[start] + CACHE_BYTES, side="right")) - 1
         stop = min(max(stop, start + 1), num_docs)
@@ -246,9 +253,11 @@ def _kind(config: Config) -> str:
 def _run_shingler(
     source: U8, offsets: I64, config: Config
 ) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
-    num_docs, kind = offsets.size - 1, _kind(config)
+    num_docs = offsets.size - 1
+    kind = _kind(config)
     room = int(offsets[-1] - offsets[0]) // _BYTES_PER_SHINGLE[kind] + num_docs + 1
-    shingles, ends = np.empty(room, np.uint64), np.empty(num_docs + 1, np.int64)
+    shingles = np.empty(room, np.uint64)
+    ends = np.empty(num_docs + 1, np.int64)
     is_normal = np.empty(num_docs, np.bool_)
     asked = tuple(load_table()), config.size, shingle_key(config.seed), config.fold_numbers
     SHINGLERS[kind](source, offsets, *asked, shingles, ends, is_normal)

@@ -41,7 +41,8 @@ def sketch(
     signatures, _ = sign(sets, plan, config)
     words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
     words.flags.writeable = False
-    sizes, digests = np.diff(sets.ends), base.digests_of(words, 2 * sets.ends, groups, secret)
+    sizes = np.diff(sets.ends)
+    digests = base.digests_of(words, 2 * sets.ends, groups, secret)
     return base.Sketched(
         sizes, digests, base.band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64)
     )
@@ -60,7 +61,9 @@ def items(contents: pa.Array, config: Config) -> kernel.Weights:
     docs = np.repeat(np.arange(ends.size - 1), np.diff(ends) // 2)
     order = np.lexsort((hashes, docs))
     order = order[weights[order] > 0]
-    hashes, weights, docs = hashes[order], weights[order], docs[order]
+    hashes = hashes[order]
+    weights = weights[order]
+    docs = docs[order]
     is_first = np.r_[True, (np.diff(docs) != 0) | (hashes[1:] != hashes[:-1])][: docs.size]
     firsts = np.flatnonzero(is_first)
     sums = np.add.reduceat(weights, firsts) if firsts.size else np.empty(0)

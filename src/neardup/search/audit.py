@@ -102,7 +102,9 @@ class AuditSample:
     """
 
     def __init__(self, rows: I64, texts: pa.Array, groups: I64, plan: Plan, config: Config) -> None:
-        self.rows, self._plan, self._config = rows, plan, config
+        self.rows = rows
+        self._plan = plan
+        self._config = config
         self.only_against = config.only_against
         digests = jaccard.sketch(texts, plan, config, groups).digests
         _, firsts, numbers = np.unique(digests, axis=0, return_index=True, return_inverse=True)
@@ -138,7 +140,10 @@ class AuditSample:
             batch = batch.filter(pc.equal(batch.column("priority"), schema.REFERENCE_PRIORITY))
         groups = batch.column("group").to_numpy()
         seen = self._index.nothing_seen()
-        places, picked, pairs, num_docs = [], [], [], 0
+        places = []
+        picked = []
+        pairs = []
+        num_docs = 0
         for start, shingles, ends in jaccard.shingle_runs(batch.column("text"), self._config):
             own = groups[start : start + ends.size - 1]
             candidates = self._index.find_candidates(Sets(shingles, ends), own, start, seen)
@@ -155,9 +160,11 @@ class AuditSample:
 
     def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
         """Verify candidate pairs; return document, set, similarity, and whether the run finds the pair."""
-        sets, values = jaccard.raw_sets(shingles, ends), np.empty(pairs.shape[0])
+        sets = jaccard.raw_sets(shingles, ends)
+        values = np.empty(pairs.shape[0])
         kernel.partner_similarities(*sets, *self._sets, pairs, self._config.threshold, values)
-        pairs, values = pairs[values > 0], values[values > 0]
+        pairs = pairs[values > 0]
+        values = values[values > 0]
         return pairs[:, 0], pairs[:, 1], values, self._find(sets, pairs)
 
     def _find(self, sets: Sets, pairs: I64) -> Bools:
@@ -177,10 +184,8 @@ class AuditSample:
         self, documents: pa.RecordBatch, numbers: I64, values: F64, is_found: Bools
     ) -> pa.RecordBatch:
         """Count pairs, and return those to be listed."""
-        rows, is_reference = (
-            documents.column("row").to_numpy(),
-            documents.column("priority").to_numpy() == schema.REFERENCE_PRIORITY,
-        )
+        rows = documents.column("row").to_numpy()
+        is_reference = documents.column("priority").to_numpy() == schema.REFERENCE_PRIORITY
         if self.listed is not None:
             is_found = self._find_listed(rows, numbers, is_reference)
         self.tally.add(

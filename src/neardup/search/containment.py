@@ -24,7 +24,11 @@ ROOM: Final = 1 << 14
 
 def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64, Sets]:
     """Load all sets into memory: rows, groups and shingles; raise if their index exceeds `room` bytes (0: no limit)."""
-    rows, groups, shingles, sizes, num_shingles = [], [], [], [], 0
+    rows = []
+    groups = []
+    shingles = []
+    sizes = []
+    num_shingles = 0
     for batch in batches:
         rows.append(batch.column("row").to_numpy())
         groups.append(batch.column("group").to_numpy())
@@ -53,7 +57,9 @@ class ContainmentIndex:
     def __init__(
         self, rows: I64, groups: I64, sets: Sets, *, num_references: int, threshold: float
     ) -> None:
-        self._rows, self._threshold, self._num_references = rows, threshold, num_references
+        self._rows = rows
+        self._threshold = threshold
+        self._num_references = num_references
         self._first_own = int(np.searchsorted(rows, num_references))
         index = InvertedIndex(Compared(sets, groups))
         # Arrays that the kernel does not read are not kept.
@@ -79,7 +85,9 @@ class ContainmentIndex:
         With `only_against`, only pairs of a reference document and an input document.
         """
         needles = np.searchsorted(self._rows, batch.column("row").to_numpy())
-        found, count, compared = np.empty((ROOM, 3), np.int64), 0, 0
+        found = np.empty((ROOM, 3), np.int64)
+        count = 0
+        compared = 0
         while True:
             count, compared = kernel.find_containers(
                 self._docs,
@@ -108,8 +116,10 @@ class ContainmentIndex:
         return scratch
 
     def _pairs(self, found: I64) -> pa.RecordBatch:
-        first, second = np.minimum(found[:, 0], found[:, 1]), np.maximum(found[:, 0], found[:, 1])
-        in_second, in_first = found[:, 2] / self._sizes[first], found[:, 2] / self._sizes[second]
+        first = np.minimum(found[:, 0], found[:, 1])
+        second = np.maximum(found[:, 0], found[:, 1])
+        in_second = found[:, 2] / self._sizes[first]
+        in_first = found[:, 2] / self._sizes[second]
         columns = [
             self._rows[first],
             self._rows[second],
@@ -127,7 +137,8 @@ class ReferenceIndex:
 
     def __init__(self, rows: I64, sets: Sets, *, threshold: float) -> None:
         """Take the rows of the reference documents, ascending, and their sets; shingles are salted by group."""
-        self._rows, self._threshold = rows, threshold
+        self._rows = rows
+        self._threshold = threshold
         self._sets = jaccard.raw_sets(*sets)
         self._index = PrefixIndex.of(self._sets, threshold, np.zeros(rows.size, np.int64))
 
@@ -141,17 +152,14 @@ class ReferenceIndex:
         no_groups = np.zeros(batch.num_rows, np.int64)
         candidates = self._index.find_candidates(docs, no_groups, 0, self._index.nothing_seen())
         places, at = np.unique(candidates[:, 0], return_inverse=True)
-        own, shared = (
-            jaccard.raw_sets(*pick(*docs, places)),
-            np.empty(candidates.shape[0], np.int64),
-        )
+        own = jaccard.raw_sets(*pick(*docs, places))
+        shared = np.empty(candidates.shape[0], np.int64)
         pairs = np.stack([at.reshape(-1), candidates[:, 1]], axis=1)
         kernel.count_shared(own, self._sets, pairs, self._threshold, shared)
-        pairs, shared = pairs[shared >= 0], shared[shared >= 0]
-        share, own_share = (
-            shared / np.diff(self._sets.ends)[pairs[:, 1]],
-            shared / np.diff(own.ends)[pairs[:, 0]],
-        )
+        pairs = pairs[shared >= 0]
+        shared = shared[shared >= 0]
+        share = shared / np.diff(self._sets.ends)[pairs[:, 1]]
+        own_share = shared / np.diff(own.ends)[pairs[:, 0]]
         rows = batch.column("row").to_numpy()[places[pairs[:, 0]]]
         columns = [self._rows[pairs[:, 1]], rows, share, share, own_share]
         found = pa.record_batch(

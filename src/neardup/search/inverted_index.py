@@ -76,14 +76,17 @@ class InvertedIndex:
         if self.postings.keys.size:
             lengths = np.diff(self.postings.ends)[at]
         is_listed &= lengths > (queries is None)
-        owners, lists, lengths = owners_of(asked.ends)[is_listed], at[is_listed], lengths[is_listed]
+        owners = owners_of(asked.ends)[is_listed]
+        lists = at[is_listed]
+        lengths = lengths[is_listed]
         order = np.lexsort((lists, lengths, owners))
         ends = np.searchsorted(owners, np.arange(asked.ends.size)).astype(np.int64)
         return Walks(lists[order], asked.weights[is_listed][order], ends)
 
     def count_shared(self, sets: Sets) -> I64:
         """Count the items that sets share with the documents: one row per set, one column per document."""
-        num_sets, num_docs = sets.ends.size - 1, self.bags.totals.size
+        num_sets = sets.ends.size - 1
+        num_docs = self.bags.totals.size
         is_listed, at = find_sorted(self.postings.keys, sets.shingles)
         lists = at[is_listed]
         starts = self.postings.ends[lists]

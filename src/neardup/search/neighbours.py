@@ -90,7 +90,8 @@ class SetFinder:
     """Finds the nearest sets, weighted or not, by Jaccard or by containment."""
 
     def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
-        self._options, self._own = options, own_places(docs, queries)
+        self._options = options
+        self._own = own_places(docs, queries)
         index = InvertedIndex(docs)
         asked = None if queries is None else as_bags(queries)
         self._docs = index.bags
@@ -121,9 +122,11 @@ class SetFinder:
 
     def find_all(self, start: int, stop: int) -> Listed:
         """List the neighbours of the queries from start to stop; retry with a larger buffer if it is too small."""
-        room, scratch = self._options.room * (stop - start), self._scratch()
+        room = self._options.room * (stop - start)
+        scratch = self._scratch()
         while True:
-            values, ends = np.empty(room), np.empty((2, room), np.int64)
+            values = np.empty(room)
+            ends = np.empty((2, room), np.int64)
             bags = self._queries, self._docs, self._walks, self._postings, self._own
             count = kernel.list_sets(
                 *bags, (start, stop), self._rule, self._options.above, scratch, values, ends
@@ -154,7 +157,8 @@ class _AllPairs:
     """Compares every query with every document, block by block."""
 
     def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
-        self._options, self._own = options, own_places(docs, queries)
+        self._options = options
+        self._own = own_places(docs, queries)
         asking = docs if queries is None else queries
         self._groups = asking.groups, docs.groups
         self._num_docs = num_docs_of(docs.items)
@@ -175,7 +179,9 @@ class _AllPairs:
 
     def find_all(self, start: int, stop: int) -> Listed:
         """List the neighbours of the queries from start to stop, block by block."""
-        queries, rows, similarities = [], [], []
+        queries = []
+        rows = []
+        similarities = []
         for block in self._blocks():
             size = block[1] - block[0]
             for room in (min(self._options.room, size), size):
@@ -208,7 +214,8 @@ class VectorFinder(_AllPairs):
     """Finds the vectors with the smallest angle."""
 
     def _load(self, docs: Vectors, queries: Vectors) -> None:
-        self._docs, self._queries = (docs.values, docs.norms), (queries.values, queries.norms)
+        self._docs = (docs.values, docs.norms)
+        self._queries = (queries.values, queries.norms)
         self._units, self._query_units = (
             _unit(*vectors) for vectors in (self._docs, self._queries)
         )

@@ -41,7 +41,8 @@ class Sampler:
 
     def __call__(self, values: U64) -> int:
         """Sample the sets of the next documents."""
-        places, sampled = np.empty(values.size, np.int64), np.empty(values.size, np.uint64)
+        places = np.empty(values.size, np.int64)
+        sampled = np.empty(values.size, np.uint64)
         count = distinct.sample_shingles(values, _MASK, places, sampled)
         self._places.append(places[:count] + self._num_seen)
         self._values.append(sampled[:count].copy())
@@ -66,8 +67,10 @@ def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.Record
         counts: counts of the sampled shingles, as `prefix.count` fills them.
         threshold: the least similarity of a pair.
     """
-    sizes, lists = sketches.column("num_shingles").to_numpy(), sketches.column("shingles")
-    ends, values = lists.offsets.to_numpy(), lists.values.to_numpy().view(np.uint64)
+    sizes = sketches.column("num_shingles").to_numpy()
+    lists = sketches.column("shingles")
+    ends = lists.offsets.to_numpy()
+    values = lists.values.to_numpy().view(np.uint64)
     shift = np.uint64(64 - (counts.size.bit_length() - 1))
     is_rare = counts[(values >> shift).view(np.int64)] < 2
     rare = np.diff(np.r_[0, np.cumsum(is_rare)][ends])

@@ -22,7 +22,8 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
     )
     # Most digests are unique: half of the digest finds the rows that may have copies, and only
     # those are sorted.
-    linked, smallest = np.empty_like(rows), np.empty_like(rows)
+    linked = np.empty_like(rows)
+    smallest = np.empty_like(rows)
     count = bands.star_links(low.view(np.uint64), rows, linked, smallest)
     has_like = np.isin(rows, np.concatenate([linked[:count], smallest[:count]]))
     rows, priority, low, high = (column[has_like] for column in (rows, priority, low, high))

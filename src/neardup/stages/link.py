@@ -14,7 +14,8 @@ from neardup.kernels import prefix as prefix_kernel
 def link(band: pa.RecordBatch) -> pa.RecordBatch:
     """Turn the rows and keys of a band into one star per bucket; a bucket with a single document has no links."""
     rows, keys = (column.to_numpy() for column in band.columns)
-    linked, smallest = np.empty_like(rows), np.empty_like(rows)
+    linked = np.empty_like(rows)
+    smallest = np.empty_like(rows)
     count = bands.star_links(keys.view(np.uint64), rows, linked, smallest)
     return pa.record_batch(
         [pa.array(linked[:count]), pa.array(smallest[:count])], schema=schema.LINKS
@@ -26,7 +27,8 @@ def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
     names = ("row", "num_shingles", "place", "key")
     # Numba compiles the kernel a second time for read-only arrays.
     rows, sizes, places, keys = (postings.column(name).to_numpy().copy() for name in names)
-    lists, docs = np.empty_like(rows), np.empty_like(rows)
+    lists = np.empty_like(rows)
+    docs = np.empty_like(rows)
     list_kernel.number_lists(keys.view(np.uint64), lists)
     parents = np.arange(list_kernel.number_lists(rows.view(np.uint64), docs))
     prefix_kernel.join_lists(lists, docs, rows, sizes, places, threshold, parents)

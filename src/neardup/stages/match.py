@@ -115,7 +115,8 @@ def _walk(
 
 def _match_hot(documents: kernel.ComparedDocuments, part: slice, work: _Work, hot: _Hot) -> None:
     """Compare the documents of one hot component from where its pairs were not put yet."""
-    first, ends = part.start, np.array([0, part.stop - part.start])
+    first = part.start
+    ends = np.array([0, part.stop - part.start])
     shingles, set_ends = cast(Sets, documents.items)
     sets = Sets(shingles, set_ends[first : part.stop + 1])
     signatures, keys, rows = (column[part] for column in documents[1:])
@@ -163,10 +164,8 @@ def _bucket_lists(keys: Array, *, is_last: bool) -> kernel.Lists:
 
 def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
     """Return one posting list per prefix shingle."""
-    ranked, ends = (
-        np.empty(sets.ends[-1] - sets.ends[0], np.uint64),
-        np.empty(sets.ends.size, np.int64),
-    )
+    ranked = np.empty(sets.ends[-1] - sets.ends[0], np.uint64)
+    ends = np.empty(sets.ends.size, np.int64)
     list_kernel.rank_prefixes(sets.shingles, sets.ends, threshold, ranked, ends)
     prefixes = np.empty(ends[-1], np.int64)
     num_prefixes = list_kernel.number_lists(ranked[: ends[-1]], prefixes)

@@ -49,7 +49,8 @@ def prefix(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.RecordB
     """Turn documents into their prefixes; one with too few shared shingles to have a partner has none (mass filter)."""
     shingles, ends = _sets(sketches)
     room = int(ends[-1] - ends[0])
-    docs, places = np.empty(room, np.int64), np.empty(room, np.int64)
+    docs = np.empty(room, np.int64)
+    places = np.empty(room, np.int64)
     keys = np.empty(room, np.uint64)
     taken = kernel.take_prefixes(shingles, ends, counts, threshold, docs, keys, places)
     docs = docs[:taken]

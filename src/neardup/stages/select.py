@@ -78,12 +78,14 @@ def of_references(batch: pa.RecordBatch, column: str, num_references: int) -> pa
 
 def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Table:
     """Select among stored pairs, as a run at a higher threshold selects among the pairs it finds."""
-    rows, priority = documents.column("row").to_numpy(), documents.column("priority").to_numpy()
+    rows = documents.column("row").to_numpy()
+    priority = documents.column("priority").to_numpy()
     if config.cluster == "leader":
         chosen = lead_pairs(rows, priority, pairs)
         return chosen.filter(pc.not_equal(chosen.column("row"), chosen.column("kept_row")))
     kept_rows = close_pairs(rows, priority, pairs)
-    at, kept_at = np.arange(rows.size), np.searchsorted(rows, kept_rows)
+    at = np.arange(rows.size)
+    kept_at = np.searchsorted(rows, kept_rows)
     values = np.ones(rows.size)
     is_removed = at != kept_at
     values[is_removed] = _similarities(documents, at[is_removed], kept_at[is_removed], config)
@@ -112,11 +114,13 @@ def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
     left, right = (
         np.searchsorted(rows, pairs.column(name).to_numpy()) for name in ("row_a", "row_b")
     )
-    ends, partners = np.r_[left, right], np.r_[right, left]
+    ends = np.r_[left, right]
+    partners = np.r_[right, left]
     order = np.lexsort((partners, ends))
     starts = np.searchsorted(ends[order], np.arange(rows.size + 1))
     similarities = np.tile(pairs.column("similarity").to_numpy(), 2)[order]
-    matches, values = np.empty(rows.size, np.int64), np.empty(rows.size, np.float64)
+    matches = np.empty(rows.size, np.int64)
+    values = np.empty(rows.size, np.float64)
     kernel.lead(
         np.argsort(priority, kind="stable"), starts, partners[order], similarities, matches, values
     )

@@ -37,15 +37,14 @@ def sketch(
         is_sampled: append the sample of shingles that `choose` needs.
         secret: that of the digests of this run; None takes that of this process.
     """
-    text, groups = batch.column("text"), batch.column("group")
+    text = batch.column("text")
+    groups = batch.column("group")
     sampler = Sampler(hold) if is_sampled else None
     sketched: Sketched | jaccard.Collected
     if plan.is_exact:
         sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold, secret)
-        ends, shingles = (
-            pa.array(sketched.sets.ends),
-            pa.array(sketched.sets.shingles.view(np.int64)),
-        )
+        ends = pa.array(sketched.sets.ends)
+        shingles = pa.array(sketched.sets.shingles.view(np.int64))
         columns = [pa.LargeListArray.from_arrays(ends, shingles)]
     else:
         sketched = measure_of(config).sketch(
@@ -73,7 +72,8 @@ def sketch(
 
 def _only_ignored(texts: pa.Array, sizes: npt.NDArray[np.int64], config: Config) -> pa.Array:
     """Mark with 1 the texts that have shingles, but only ignored ones."""
-    marks, is_empty = np.zeros(len(texts), np.int64), sizes == 0
+    marks = np.zeros(len(texts), np.int64)
+    is_empty = sizes == 0
     whole = jaccard.text_sets(texts.filter(pa.array(is_empty)), Config.of(config, ignore=()))
     marks[is_empty] = np.diff(whole.ends) > 0
     return pa.array(marks)

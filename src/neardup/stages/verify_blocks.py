@@ -102,7 +102,8 @@ def verify_blocks(
     `put` takes them, the listed pairs.
     """
     is_leading = not config.pairs and config.cluster == "leader"
-    tally, num_walks = tally or Tally(), 1
+    tally = tally or Tally()
+    num_walks = 1
     outcomes: list[_Outcome] = []
     parents = np.empty(0, np.int64)
     for block in blocks:
@@ -154,10 +155,8 @@ def _merged(batches: Iterable[pa.RecordBatch], block: pa.RecordBatch) -> Iterato
     held: list[pa.RecordBatch] = []
     for batch in batches:
         merged = [*held, batch]
-        num_rows, num_bytes = (
-            sum(part.num_rows for part in merged),
-            sum(part.nbytes for part in merged),
-        )
+        num_rows = sum(part.num_rows for part in merged)
+        num_bytes = sum(part.nbytes for part in merged)
         if held and (num_rows > block.num_rows or num_bytes > block.nbytes):
             yield schema.one_batch(held, batch.schema)
             merged = [batch]
@@ -179,7 +178,8 @@ def _compare_with_kept(
     The last batch of kept documents (usually the only one) is compared in the same walk as the
     block itself.
     """
-    num_walks, last = 1, None
+    num_walks = 1
+    last = None
     for batch in kept:
         if last is not None:
             roles = np.where(outcome.is_reference, 0, COMPARED).astype(np.uint8)
@@ -327,7 +327,8 @@ def _close(blocks: ComponentBlocks, outcomes: list[_Outcome], parents: I64, conf
     for outcome in outcomes:
         is_removed = (roots[outcome.part] != _places(outcome)) & ~outcome.is_reference
         is_first[roots[outcome.part][is_removed]] = True
-        outcome.is_kept, outcome.kept_rows = ~is_removed, rows[roots[outcome.part]]
+        outcome.is_kept = ~is_removed
+        outcome.kept_rows = rows[roots[outcome.part]]
     for outcome, block in zip(outcomes, blocks, strict=True):
         if is_first[outcome.part].any():
             blocks.put(block.filter(pa.array(is_first[outcome.part])))

@@ -96,7 +96,8 @@ def _distances(plan: Plan) -> _Axis:
             "`by_distance` counts bits, but the total number of bits is unknown",
             hint="plan with dimension=",
         )
-    scale, dimension = SCALES[plan.measure], plan.dimension or 0
+    scale = SCALES[plan.measure]
+    dimension = plan.dimension or 0
     ends = {"hamming": float(dimension), "euclidean": _FAR * (plan.distance or 1.0)}
     words = {
         "hamming": "bits that differ",
@@ -122,7 +123,8 @@ def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     left = [place for place in at if place < threshold] + [threshold]
     right = [threshold] + [place for place in at if place > threshold]
     pairs, others = (left, right) if axis.is_distance else (right, left)
-    in_vain, missed = "false candidates, compared but not reported", "missed"
+    in_vain = "false candidates, compared but not reported"
+    missed = "missed"
     if not axis.is_distance:  # the area over distances is a different one
         in_vain += f": area {plan.false_positive_area:.4f}"
         missed += f": area {plan.false_negative_area:.2g}"

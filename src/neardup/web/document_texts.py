@@ -66,7 +66,8 @@ def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
     if not run.is_from_files:
         texts = report.load("texts")
         if texts is not None:
-            rows, start = texts.column("row").to_numpy(), 0
+            rows = texts.column("row").to_numpy()
+            start = 0
             for chunk in texts.column("text").chunks:
                 yield rows[start : start + len(chunk)], chunk
                 start += len(chunk)
@@ -104,7 +105,9 @@ class Gathered:
 def gather(run: RunView, wanted: I64) -> Gathered:
     """Read all documents once, for the texts of some (ascending keys)."""
     found = Gathered({}, {}, {}, 0)
-    removed, held, config = run.removals.keys[run.by_key], 0, alone(run.report.config)
+    removed = run.removals.keys[run.by_key]
+    held = 0
+    config = alone(run.report.config)
     for keys, texts in scan(run):
         found.removed_bytes += int(text_bytes(texts)[_which(keys, removed)].sum())
         at = np.flatnonzero(_which(keys, wanted))
@@ -117,7 +120,8 @@ def gather(run: RunView, wanted: I64) -> Gathered:
         ):
             raw = content.as_py()
             text = make_text(raw, MAX_CHARACTERS if held < _MAX_HELD else _FIRST_CHARACTERS)
-            found.texts[key], found.num_shingles[key] = text, size
+            found.texts[key] = text
+            found.num_shingles[key] = size
             if len(raw) <= _MAX_COMPARED and held < _MAX_HELD:
                 found.contents[key] = raw
                 held += len(raw)

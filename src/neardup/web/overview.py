@@ -29,7 +29,8 @@ _NO_PAIRS: Final = "Run `neardup dedup` with `--pairs` to see what a higher thre
 
 def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any]:
     """Return everything that the first view shows."""
-    report, plan = run.report, run.report.plan
+    report = run.report
+    plan = run.report.plan
     return {
         "version": VERSION,
         "kind": "run",
@@ -169,7 +170,8 @@ def _rejected(run: RunView) -> dict[str, Any]:
 
 
 def _largest(run: RunView) -> list[dict[str, Any]]:
-    clusters, removals = run.clusters, run.removals
+    clusters = run.clusters
+    removals = run.removals
     found = []
     for number in np.lexsort((clusters.keys, -clusters.sizes))[:NUM_LARGEST].tolist():
         weakest = int(clusters.members(number)[-1])

@@ -153,7 +153,8 @@ def _encode(
     run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, cut: int
 ) -> tuple[str, list[int]]:
     """Return the JSON of a sample, and the documents in it."""
-    clusters, documents = run.clusters, _Documents(run, fixed, pieces, cut)
+    clusters = run.clusters
+    documents = _Documents(run, fixed, pieces, cut)
     listed = []
     for number in sample.clusters.tolist():
         keys = _shown(run, number).tolist()
@@ -242,7 +243,10 @@ class _Documents:
         names = told_of_each.split()
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.used: dict[str, int] = {}
-        self._run, self._texts, self._pieces, self._cut = run, fixed.texts, pieces, cut
+        self._run = run
+        self._texts = fixed.texts
+        self._pieces = pieces
+        self._cut = cut
         self._other_columns = fixed.columns
         self._known: set[int] = set()
         self._files = {name: at for at, name in enumerate(run.files)}
@@ -252,7 +256,8 @@ class _Documents:
         if key in self._known:
             return
         self._known.add(key)
-        run, at = self._run, self._run.removal(key)
+        run = self._run
+        at = self._run.removal(key)
         place = run.place(key)
         text = None if self._texts is None else self._texts.texts.get(key)
         shown, is_whole = ([], False) if text is None else self._pieces.beginning(key, self._cut)

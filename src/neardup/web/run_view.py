@@ -144,10 +144,8 @@ class RunView:
         ids, kept_ids = (_texts_of(removed.column(name)) for name in ("doc_id", "kept_id"))
         similarities = removed.column("similarity").to_numpy()
         if self.is_from_files:
-            keys, kept_keys = (
-                self._keys(removed, "file", "row"),
-                self._keys(removed, "kept_file", "kept_row"),
-            )
+            keys = self._keys(removed, "file", "row")
+            kept_keys = self._keys(removed, "kept_file", "kept_row")
         else:
             selection = self.report.load("selection")
             if selection is None:

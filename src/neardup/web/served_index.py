@@ -55,7 +55,8 @@ class ServedIndex:
 
     def info(self) -> dict[str, Any]:
         """Return what the page shows of the index."""
-        config, plan = self._index.config, self._index.plan
+        config = self._index.config
+        plan = self._index.plan
         # Never the seed, which may be secret.
         shown = (
             "threshold",

@@ -78,7 +78,8 @@ class ServedRun:
         order = self._order(sort)
         if search:
             order = order[self._matching(search, self._texts.num_indexed)[order]]
-        clusters, ids = self._run.clusters, self._cluster_ids
+        clusters = self._run.clusters
+        ids = self._cluster_ids
         rows = [
             {
                 "key": int(clusters.keys[number]),
@@ -98,7 +99,8 @@ class ServedRun:
 
     def _order(self, sort: str) -> I64:
         if sort not in self._orders:
-            clusters, name = self._run.clusters, sort.removeprefix("-")
+            clusters = self._run.clusters
+            name = sort.removeprefix("-")
             if name == "id":
                 values = pc.rank(self._cluster_ids, tiebreaker="dense").to_numpy().astype(np.int64)
             else:
@@ -171,7 +173,9 @@ class ServedRun:
         return bool(is_rejected or is_blank)
 
     def _document(self, key: int, *, has_text: bool = True) -> dict[str, Any]:
-        run, at, place = self._run, self._run.removal(key), self._run.place(key)
+        run = self._run
+        at = self._run.removal(key)
+        place = self._run.place(key)
         content = self._texts.content(key) if has_text else None
         text = None if content is None else document_texts.make_text(content)
         number = run.clusters.find(key)
@@ -216,8 +220,10 @@ class ServedRun:
 
     def search(self, wanted: str) -> dict[str, Any]:
         """Return documents with `wanted` in their id, or all its words in their text; one with that id comes first."""
-        ids, query = self._run.document_ids, self._texts.parse(wanted)
-        num_indexed, own = self._texts.num_indexed, self._own_keys
+        ids = self._run.document_ids
+        query = self._texts.parse(wanted)
+        num_indexed = self._texts.num_indexed
+        own = self._own_keys
         is_found = (
             pc.match_substring(ids, wanted, ignore_case=True)
             .to_numpy(zero_copy_only=False)[: own.size]
@@ -225,7 +231,8 @@ class ServedRun:
         )
         by_words = self._texts.find(query)
         is_found[np.searchsorted(own, by_words[by_words >= own[:1]] if own.size else own)] = True
-        found, named = own[is_found], self._keys_of(pc.equal(ids, wanted))
+        found = own[is_found]
+        named = self._keys_of(pc.equal(ids, wanted))
         keys = np.r_[named, np.setdiff1d(found[: MAX_FOUND + named.size], named)][:MAX_FOUND]
         rows = [
             self._document(key, has_text=False)
@@ -241,7 +248,8 @@ class ServedRun:
 
     def pair(self, a: int, b: int) -> dict[str, Any]:
         """Return two documents with their exact similarity."""
-        one, other = self.document(a), self.document(b)
+        one = self.document(a)
+        other = self.document(b)
         similarity = None
         for first, second in ((one, other), (other, one)):
             if first["kept"] == second["key"]:

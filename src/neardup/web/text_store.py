@@ -60,16 +60,15 @@ class TextStore:
         if self.state == "absent":
             return
         if self._run.report.bytes_read + _DISK_LEFT > shutil.disk_usage(tempfile.gettempdir()).free:
-            self.state, self.reason = (
-                "absent",
-                f"not enough free disk space in {tempfile.gettempdir()} for a copy",
-            )
+            self.state = "absent"
+            self.reason = f"not enough free disk space in {tempfile.gettempdir()} for a copy"
             return
         try:
             self._copy()
             self._index()
         except (NearDupError, OSError, pa.ArrowException) as error:
-            self.state, self.reason = "absent", str(error)
+            self.state = "absent"
+            self.reason = str(error)
         except sqlite3.Error as error:
             if not self._is_closed:
                 self.index_error = f"the word index cannot be built: {error}"
@@ -78,7 +77,9 @@ class TextStore:
                 raise
 
     def _copy(self) -> None:
-        keys, starts, end = [np.empty(0, np.int64)], [np.zeros(1, int)], 0
+        keys = [np.empty(0, np.int64)]
+        starts = [np.zeros(1, int)]
+        end = 0
         for own, texts in document_texts.scan(self._run):
             if self._is_closed:
                 return
@@ -94,7 +95,8 @@ class TextStore:
             starts.append(end + offsets[1:] - offsets[0])
             end += int(offsets[-1] - offsets[0])
         self._file.flush()
-        self.keys, self._starts = np.concatenate(keys), np.concatenate(starts)
+        self.keys = np.concatenate(keys)
+        self._starts = np.concatenate(starts)
         removed = self._run.removals.keys[self._run.by_key]
         self.removed_bytes = int(np.diff(self._starts)[np.isin(self.keys, removed)].sum())
         pa.default_memory_pool().release_unused()

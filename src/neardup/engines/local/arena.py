@@ -45,7 +45,8 @@ class Arena:
                 return NOWHERE
             if self.is_empty:
                 self._values = _reserved(self._room() // 3)
-            start, self._size = self._size, self._size + values.size
+            start = self._size
+            self._size = self._size + values.size
             if self._size > self._values.size:
                 self._give_up()
                 return NOWHERE
@@ -106,7 +107,9 @@ class ArenaTable:
         step: BatchStep,
         schema: pa.Schema,
     ) -> None:
-        self._batches, self._arena, self._step = batches, arena, step
+        self._batches = batches
+        self._arena = arena
+        self._step = step
         self.schema = schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -108,7 +108,8 @@ class LocalEngine(Threads):
             advance(steps)
             self._arena.expect(done / max(documents.total, 1))
 
-        read, put = partial(documents.read, advance=advance_and_expect), self._arena.put
+        read = partial(documents.read, advance=advance_and_expect)
+        put = self._arena.put
         table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
         documents.finish_reading(self.sort)
         return table
@@ -164,7 +165,8 @@ class LocalEngine(Threads):
         schema: pa.Schema,
     ) -> Table:
         """Read parts in parallel, and process their batches in parallel; each part is a file of the workspace."""
-        slots, workspace = threading.Semaphore(2 * self.threads + 1), self._workspace
+        slots = threading.Semaphore(2 * self.threads + 1)
+        workspace = self._workspace
         written = WrittenParts(self.room() // 16)
         with ThreadPoolExecutor(self.threads) as workers:
 
@@ -290,7 +292,8 @@ class LocalEngine(Threads):
         """Group a view in memory if it fits, else by ranges of its keys; with too many ranges, sort it on disk."""
         num_rows = num_rows_of(table) if where is None else int(np.count_nonzero(where))
         size = num_rows * 8 * max(len(view.columns) for view in views)
-        cost, ranges = size * _GROUPING_COST, 1
+        cost = size * _GROUPING_COST
+        ranges = 1
         if self._memory is not None:
             while ranges <= _MAX_RANGES and self.threads * cost > ranges * (
                 self._memory.room() // 2
@@ -366,9 +369,11 @@ class LocalEngine(Threads):
 
     def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
         """Run union-find over the stream of links: 8 bytes per row, however many links there are."""
-        parents, is_linked = np.arange(num_rows), np.zeros(num_rows, np.bool_)
+        parents = np.arange(num_rows)
+        is_linked = np.zeros(num_rows, np.bool_)
         for batch in links:
-            rows, smallest = batch.column("row").to_numpy(), batch.column("smallest").to_numpy()
+            rows = batch.column("row").to_numpy()
+            smallest = batch.column("smallest").to_numpy()
             is_linked[rows] = is_linked[smallest] = True
             components.union_links(rows, smallest, parents)
         components.find_roots(parents)
@@ -416,7 +421,8 @@ class LocalEngine(Threads):
         members = self._members(components, sketches, steps)
         tally = Tally(advance)
         mapped = mapped_by(self, partial(steps.whole, tally=tally), schema)
-        shelf_bytes, store = SHELF_BYTES * self.threads, Shelves()
+        shelf_bytes = SHELF_BYTES * self.threads
+        store = Shelves()
         limit = None
         if self._workspace is not None and self._memory is not None:
             room = self._memory.room()

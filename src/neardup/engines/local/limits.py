@@ -16,8 +16,10 @@ _TIGHT: Final = 2 * 10**9
 # From malloc.h: blocks of at least this size are mapped, so they are returned when freed; and all
 # threads share few heaps. Under 400 MB, 2 million tiny documents then peak at 443 instead of 513
 # MB, an exact join at 413 instead of 550.
-_M_MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
-_M_ARENA_MAX, _NUM_HEAPS = -8, 2
+_M_MMAP_THRESHOLD = -3
+_MAPPED_BYTES = 1 << 20
+_M_ARENA_MAX = -8
+_NUM_HEAPS = 2
 
 
 class Memory:

@@ -42,7 +42,8 @@ def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.T
     )
     order = np.lexsort((rows, priority, labels))
     is_first = np.r_[True, np.diff(labels[order]) != 0][: rows.size]
-    firsts, component = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+    firsts = np.flatnonzero(is_first)
+    component = np.cumsum(is_first) - 1
     costs = np.add.reduceat(cost[order], firsts) if rows.size else np.empty(0, np.int64)
     is_large = (costs > limit)[component] if limit is not None else np.zeros(rows.size, np.bool_)
     texts = np.where(is_large, 0, sizes[order])
@@ -98,7 +99,8 @@ def map_shelved(
     _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
     numbers = shelves.column("shelf").to_numpy()
     order = np.argsort(numbers, kind="stable")
-    by_shelf, numbers = shelves.take(pa.array(order)), numbers[order]
+    by_shelf = shelves.take(pa.array(order))
+    numbers = numbers[order]
     results = []
     for first, stop, large in units:
         begin, end = np.searchsorted(numbers, [first, stop]).tolist()
@@ -159,7 +161,9 @@ class _ShelvedBlocks:
     """The blocks of one large component; a shelf is a block."""
 
     def __init__(self, store: Shelves, shelves: range, component: int) -> None:
-        self._store, self._shelves, self._aside = store, shelves, _aside(shelves)
+        self._store = store
+        self._shelves = shelves
+        self._aside = _aside(shelves)
         self._component = component
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -184,7 +188,8 @@ def _set_aside(
     """Read the documents of the wanted shelves, and put each on its shelf."""
     numbers = shelves.column("shelf").to_numpy()
     chosen = np.isin(numbers, wanted)
-    rows, numbers = shelves.column("row").to_numpy()[chosen], numbers[chosen]
+    rows = shelves.column("row").to_numpy()[chosen]
+    numbers = numbers[chosen]
 
     def read(part: int) -> None:
         for batch in documents.read(part, no_progress):
@@ -201,7 +206,8 @@ def _set_aside(
 def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> None:
     """Copy the wanted rows of a batch once, ordered by shelf, and slice them without a copy."""
     order = np.argsort(numbers, kind="stable")
-    ordered, numbers = batch.take(pa.array(own[order])), numbers[order]
+    ordered = batch.take(pa.array(own[order]))
+    numbers = numbers[order]
     cuts = np.flatnonzero(np.r_[True, np.diff(numbers) != 0, True])
     for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         store.put(int(numbers[start]), ordered.slice(start, stop - start))
@@ -210,12 +216,14 @@ def _shelve(batch: pa.RecordBatch, own: I64, numbers: I64, store: Shelves) -> No
 def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield whole components, many per batch, best priority first in each."""
     documents = documents.combine_chunks()  # otherwise Arrow concatenates all chunks in every take
-    rows, member_rows = documents.column("row").to_numpy(), members.column("row").to_numpy()
+    rows = documents.column("row").to_numpy()
+    member_rows = members.column("row").to_numpy()
     by_row = np.argsort(rows)
     labels = members.column("component").to_numpy()
     at = by_row[np.searchsorted(rows, member_rows, sorter=by_row)]
     order = np.lexsort((member_rows, documents.column("priority").to_numpy()[at], labels))
-    at, labels = at[order], labels[order]
+    at = at[order]
+    labels = labels[order]
     sizes = np.concatenate(
         [text_bytes(chunk) for chunk in documents.column("text").chunks] or [np.empty(0, int)]
     )

@@ -29,7 +29,9 @@ def watch_sizes(
     batches: Iterator[pa.RecordBatch], report: Callable[[Sizes], None]
 ) -> Iterator[pa.RecordBatch]:
     """Pass on batches of documents, those of a component together, and report the sizes of the largest."""
-    component, documents, size = None, 0, 0
+    component = None
+    documents = 0
+    size = 0
     for batch in batches:
         if batch.num_rows:
             labels = batch.column("component").to_numpy()
@@ -42,5 +44,7 @@ def watch_sizes(
                 counts[0] += documents
                 sums[0] += size
             report((int(counts.max()), int(sums.max())))
-            component, documents, size = labels[-1], int(counts[-1]), int(sums[-1])
+            component = labels[-1]
+            documents = int(counts[-1])
+            size = int(sums[-1])
         yield batch

@@ -117,7 +117,8 @@ class _Noted:
 
     def metrics(self) -> dict[str, Column]:
         """Return the counts of a report: documents and rejected rows of the input, and of the reference files."""
-        is_own, num_shingles = F.col("row") >= F.lit(self.num_references), F.col("num_shingles")
+        is_own = F.col("row") >= F.lit(self.num_references)
+        num_shingles = F.col("num_shingles")
         return {
             "own_documents": F.count(F.when(is_own, F.col("num_shingles"))),
             "own_rejected": F.count(F.when(is_own, F.col("reason"))),
@@ -196,14 +197,13 @@ class FileSource(_Noted):
         self.layout = FileLayout(whole, num_reference_files, Config.of(config, strict=False))
         self.total = self.layout.total
         self._ends = spark.sparkContext.accumulator({}, EndsParam())
-        self.num_rows, self.num_references = (
-            self.layout.num_parts << ROW_BITS,
-            self.layout.num_reference_parts << ROW_BITS,
-        )
+        self.num_rows = self.layout.num_parts << ROW_BITS
+        self.num_references = self.layout.num_reference_parts << ROW_BITS
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch with one task per part, or several where there are fewer parts than cores."""
-        num_parts, num_shares = self.layout.num_parts, self._num_shares()
+        num_parts = self.layout.num_parts
+        num_shares = self._num_shares()
         numbers = self._spark.range(0, num_parts * num_shares, 1, max(num_parts * num_shares, 1))
         notes = notes_schema(schema)
         read = partial(
@@ -248,7 +248,8 @@ class FileSource(_Noted):
     def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
         known = storage.observed(notes) or {}
-        ends, self._stored_notes = known["ends"], (storage.path_of(notes), int(known["num_shares"]))
+        ends = known["ends"]
+        self._stored_notes = (storage.path_of(notes), int(known["num_shares"]))
         self.layout.number([count for piece_rows, _ in ends for count in piece_rows])
         self.layout.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
         super().finish_reading(notes, storage)
@@ -407,7 +408,9 @@ class FrameSource(_Noted):
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch the rows in their partitions."""
-        notes, columns, config = notes_schema(schema), self.columns, self.config
+        notes = notes_schema(schema)
+        columns = self.columns
+        config = self.config
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -428,7 +431,9 @@ class FrameSource(_Noted):
 
     def map_texts(self, members: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFrame:
         """Select the texts of members from the frame, and apply a step."""
-        columns, config, target = self.columns, self.config, texts_schema(self.config)
+        columns = self.columns
+        config = self.config
+        target = texts_schema(self.config)
         wanted = pa.schema([field for field in target if field.name in ("row", "text", "group")])
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -459,7 +464,8 @@ def _quoted(name: str) -> str:
 
 
 def _choose(frame: DataFrame, config: Config) -> Columns:
-    names, is_vector = frame.columns, config.measure in VECTOR_MEASURES
+    names = frame.columns
+    is_vector = config.measure in VECTOR_MEASURES
     contents = content_names(names, config)
     own = choose(names, config.id_column, "id_column", ID_COLUMNS)
     if own is None:

@@ -90,12 +90,10 @@ class SparkEngine:
         few_rows: int = FEW_ROWS,
     ) -> None:
         self.spark = spark
-        self._folder, self._component_bytes, self._few_links, self.few_rows = (
-            folder,
-            component_bytes,
-            few_links,
-            few_rows,
-        )
+        self._folder = folder
+        self._component_bytes = component_bytes
+        self._few_links = few_links
+        self.few_rows = few_rows
         self.secret = own_secret()
         self._workspace: Workspace | None = None
         self._storage: Storage | None = None
@@ -344,11 +342,9 @@ class SparkEngine:
         advance: Advance,
     ) -> DataFrame:
         """Read the members again, shuffle them by component, and stream them through the step."""
-        found, read, self._components = (
-            self.storage.observed(components) or {},
-            Observation(),
-            components,
-        )
+        found = self.storage.observed(components) or {}
+        read = Observation()
+        self._components = components
         largest = self.spark.sparkContext.accumulator((0, 0), Largest())
         whole = partial(
             map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes

@@ -140,7 +140,8 @@ def _write_file(at: int, rows: pa.Table, layout: FileLayout, folder: str) -> Non
     is_removed, is_sized = (rows.column(name).is_valid() for name in ("similarity", "cluster_size"))
     is_gone = pc.or_(is_removed, pc.invert(is_sized))
     is_kept[rows.filter(is_gone).column("number").to_numpy()] = False
-    sizes, sized = np.ones(stop - first, np.int64), rows.filter(is_sized)
+    sizes = np.ones(stop - first, np.int64)
+    sized = rows.filter(is_sized)
     sizes[sized.column("number").to_numpy()] = sized.column("cluster_size").to_numpy()
     removed = rows.filter(is_removed).combine_chunks()
     verdicts = Verdicts(

@@ -23,7 +23,9 @@ def report_jobs(context: SparkContext, what: str, advance: Advance, total: int) 
 
     what: describes the jobs in Spark's own interface.
     """
-    group, ended, done = f"neardup-{uuid.uuid4()}", threading.Event(), 0
+    group = f"neardup-{uuid.uuid4()}"
+    ended = threading.Event()
+    done = 0
     own = {_GROUP: group, _DESCRIPTION: f"neardup: {what}"}
     before = {name: context.getLocalProperty(name) for name in own}
     for name, value in own.items():
@@ -68,8 +70,6 @@ def _share(tracker: StatusTracker, group: str) -> float:
         for stage in known.stageIds if known else ():
             info = tracker.getStageInfo(stage)
             if info is not None:
-                num_tasks, num_finished = (
-                    num_tasks + info.numTasks,
-                    num_finished + info.numCompletedTasks,
-                )
+                num_tasks = num_tasks + info.numTasks
+                num_finished = num_finished + info.numCompletedTasks
     return num_finished / num_tasks if num_tasks else 0.0

@@ -46,8 +46,11 @@ class Names:
     """
 
     def __init__(self, folder: str, num_shares: int, layout: FileLayout) -> None:
-        self._folder, self._num_shares, self._layout = folder, num_shares, layout
-        self._part, self._held = -1, (np.empty(0, np.int64), pa.array([], pa.string()))
+        self._folder = folder
+        self._num_shares = num_shares
+        self._layout = layout
+        self._part = -1
+        self._held = (np.empty(0, np.int64), pa.array([], pa.string()))
 
     def documents(self, part: int) -> tuple[I64, pa.Array]:
         """Return the rows of the documents of a part, ascending, and their ids."""
@@ -66,10 +69,12 @@ class Names:
             table = table.filter(table.column("num_shingles").is_valid())
             if self._num_shares > 1:
                 table = table.sort_by("row")
-            rows, ids = table.column("row").to_numpy(), table.column("id").combine_chunks()
+            rows = table.column("row").to_numpy()
+            ids = table.column("id").combine_chunks()
             if ids.null_count:
                 ids = pc.coalesce(ids, name_rows(self._layout, dense_rows(self._layout, rows)))
-            self._part, self._held = part, (rows, ids)
+            self._part = part
+            self._held = (rows, ids)
         return self._held
 
     def ids_of(self, rows: I64) -> pa.Array:

@@ -136,7 +136,8 @@ class Exchange:
             yield whole.take(pa.array(places[start : start + num_rows]))
 
     def _sort_on_disk(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        columns, order = narrow(self.columns), [(name, "ascending") for name in self.order]
+        columns = narrow(self.columns)
+        order = [(name, "ascending") for name in self.order]
         small = (piece.cast(columns) for batch in rows for piece in pieces(batch, _SORTED_BYTES))
         with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
             for batch in sort_on_disk(small, columns, order, Path(folder), self.limit, threads=1):

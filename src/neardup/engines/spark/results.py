@@ -90,13 +90,13 @@ def count_selection(
     source: FrameSource | FileSource, selection: DataFrame, members: DataFrame, engine: SparkEngine
 ) -> dict[str, Any]:
     """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
-    config, removed, special = source.config, engine.total(selection), (0, 0)
+    config = source.config
+    removed = engine.total(selection)
+    special = (0, 0)
     # Only chains of pairs can remove documents below the threshold.
     if removed and (config.cluster == "components" or source.num_references > 0):
-        is_below, is_against = (
-            F.col("similarity") < config.threshold,
-            F.col("kept_row") < source.num_references,
-        )
+        is_below = F.col("similarity") < config.threshold
+        is_against = F.col("kept_row") < source.num_references
         found: Any = engine.storage.run(
             selection.agg(F.count_if(is_below), F.count_if(is_against)).first
         )

@@ -33,7 +33,8 @@ def connect(
     """
     contracted = map_frame(links, schema.LINKS, _forests)
     links = storage.checkpoint("links", lambda: contracted, _fingerprint())
-    sizes, before = [], None
+    sizes = []
+    before = None
     while True:
         now = storage.observed(links)
         sizes.append(now["rows"] if now else 0)
@@ -74,13 +75,15 @@ def _starred(links: DataFrame) -> DataFrame:
 
 def _forests(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Contract the links of each partition: every row keeps one link, to the smallest row connected with it."""
-    held, num_links = [], 0
+    held = []
+    num_links = 0
     for batch in batches:
         held.append(batch)
         num_links += batch.num_rows
         if num_links >= FEW_LINKS:
             yield _forest(held)
-            held, num_links = [], 0
+            held = []
+            num_links = 0
     yield _forest(held)
 
 

@@ -110,7 +110,8 @@ class Storage:
         stored = self._load(name)
         if stored is None:
             frame = make()
-            path, known = f"{self.folder}/{name}", self._write(name, frame, metrics or {}) | facts()
+            path = f"{self.folder}/{name}"
+            known = self._write(name, frame, metrics or {}) | facts()
             stored = self._read(path, frame.schema, known)
             if self._workspace is not None:
                 entry = {"path": path, "schema": frame.schema.json(), "observed": known}

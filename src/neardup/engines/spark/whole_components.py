@@ -85,7 +85,8 @@ def _map_large(
     known: list[pa.RecordBatch], stream: Iterator[pa.RecordBatch], block_step: BlockStep, limit: int
 ) -> Generator[pa.RecordBatch, None, list[pa.RecordBatch]]:
     """Map a component that continues in the stream; return the rows read past its end."""
-    component, beyond = known[0].column("component")[0], []
+    component = known[0].column("component")[0]
+    beyond = []
 
     def documents() -> Iterator[pa.RecordBatch]:
         yield from known

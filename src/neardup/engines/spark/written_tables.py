@@ -63,7 +63,9 @@ class TableFiles:
     """Writes the tables of a run on files; limit: bytes of rows that a worker sorts in memory."""
 
     def __init__(self, source: FileSource, storage: Storage, limit: int) -> None:
-        self._source, self._storage, self._limit = source, storage, limit
+        self._source = source
+        self._storage = storage
+        self._limit = limit
 
     def write_removed(self, selection: DataFrame, target: Target) -> int:
         """Write schema.REMOVED_FROM_FILES in input order; return the number of rows."""
@@ -93,7 +95,9 @@ class TableFiles:
 
     def write_clusters(self, members: DataFrame, target: Target) -> int:
         """Write every document of the input with its cluster, in input order; return the number of rows."""
-        names, layout, spark = self._source.names(), self._source.layout, self._storage.spark
+        names = self._source.names()
+        layout = self._source.layout
+        spark = self._storage.spark
         rows = members.select("row", "kept_row")
         by_kept = self._ranges(arrow_schema(rows), ("kept_row", "row"), None)
         by_own = self._ranges(
@@ -132,7 +136,8 @@ class TableFiles:
         target: Target,
     ) -> int:
         """Finish the rows of every bucket and write them, as parts or, after another exchange, in one file."""
-        path, write = target.path.resolve(), target.write
+        path = target.path.resolve()
+        write = target.write
         named = partial(_written_names, names=target.columns.names)
         if target.part_rows is None:
             every = Exchange(

@@ -74,11 +74,13 @@ def opened(file: InputFile, kind: str, *, memory_map: bool = False) -> Iterator[
 def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
     """Combine consecutive parts of the given sizes to spans of about PART_BYTES; a larger one is a span of its own."""
     spans: list[tuple[int, int]] = []
-    first, total = 0, 0.0
+    first = 0
+    total = 0.0
     for index, size in enumerate(sizes):
         if index > first and total + size > PART_BYTES:
             spans.append((first, index))
-            first, total = index, 0.0
+            first = index
+            total = 0.0
         total += size
     return [*spans, (first, len(sizes))] if sizes else []
 

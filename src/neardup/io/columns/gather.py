@@ -46,7 +46,8 @@ def records_of(
     config: Config,
 ) -> Records:
     """Build the records of a batch; rows that fail only here are added to the rejected ones."""
-    texts, unusable = values.texts, dict[int, str]()
+    texts = values.texts
+    unusable = dict[int, str]()
     if column_type(config) is not None:
         texts, unusable = contents_of(texts, config)
     elif config.html:

@@ -45,7 +45,8 @@ def readable_texts(
         return html_to_text(pages, config), {}
     except _PAGE_ERRORS:
         pass  # some page is at fault; it is located below
-    texts, reasons = [], dict[int, str]()
+    texts = []
+    reasons = dict[int, str]()
     for row in range(len(pages)):
         try:
             texts.append(html_to_text(pages.slice(row, 1), config))

@@ -111,7 +111,8 @@ def as_table(columns: dict[str, list[Any]], content: str | None) -> pa.Table:
 
 def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
     """Convert items given as Python values to a column; also return the reason for each unusable row."""
-    is_weighted, reasons = config.measure == "weighted", dict[int, str]()
+    is_weighted = config.measure == "weighted"
+    reasons = dict[int, str]()
     take = weighted_items if is_weighted else _items
     usable: list[Any] = []
     for row, value in enumerate(rows):

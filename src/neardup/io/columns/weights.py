@@ -121,7 +121,8 @@ def _hashes(items: pa.Array, seed: int) -> npt.NDArray[np.uint64]:
         if len(ended)
         else None
     )
-    hashes, ends = np.empty(len(ended) + 1, np.uint64), np.empty(2, np.int64)
+    hashes = np.empty(len(ended) + 1, np.uint64)
+    ends = np.empty(2, np.int64)
     if bounds is None:
         return hashes[:0]
     source = np.frombuffer(data, np.uint8)

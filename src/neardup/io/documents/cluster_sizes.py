@@ -23,7 +23,8 @@ class ClusterSizes:
 
     def of(self, rows: I64) -> I64:
         """Return the size of the cluster of each row; 1 for a document without duplicates."""
-        leaders, sizes = rows.copy(), np.ones(rows.size, np.int64)
+        leaders = rows.copy()
+        sizes = np.ones(rows.size, np.int64)
         is_member, at = find_sorted(self._rows, rows)
         leaders[is_member] = self._kept_rows[at[is_member]]
         is_known, at = find_sorted(self._leaders, leaders)

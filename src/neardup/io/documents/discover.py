@@ -267,12 +267,15 @@ def _expand_remote(address: str) -> tuple[list[_Found], bool]:
                 : inner.rfind("/", 0, min(map(inner.find, filter(inner.__contains__, _WILDCARDS))))
                 + 1
             ]
-            infos, is_named = files.glob(inner, detail=True), True
+            infos = files.glob(inner, detail=True)
+            is_named = True
         else:
             info = files.info(inner)
             if info["type"] == "file":
                 return [_Found(address, _last_part(inner), True, info)], True
-            base, infos, is_named = inner, files.find(inner, detail=True), False
+            base = inner
+            infos = files.find(inner, detail=True)
+            is_named = False
     found = []
     for path, info in sorted(infos.items()):
         name = path.removeprefix(base.rstrip("/")).lstrip("/")
@@ -381,7 +384,8 @@ class _Distinct:
     """Raises for a file that is given twice; hard links count as one file if one of them is in `asked`."""
 
     def __init__(self, asked: set[str]) -> None:
-        self._asked, self._real_paths = asked, RealPaths()
+        self._asked = asked
+        self._real_paths = RealPaths()
         self._seen: dict[str, str] = {}
         self._linked: dict[tuple[int, int], str] = {}
 

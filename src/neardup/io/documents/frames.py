@@ -62,7 +62,8 @@ def _pandas_table(
 
 def pandas_values(column: Any) -> list[Any]:
     """The values of a pandas column; what pandas treats as missing (NaN, NaT, NA) becomes None."""
-    values, is_missing = column.tolist(), column.isna().tolist()
+    values = column.tolist()
+    is_missing = column.isna().tolist()
     return [None if missing else value for value, missing in zip(values, is_missing, strict=True)]
 
 

@@ -106,7 +106,9 @@ class _Taken(NamedTuple):
 def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> InMemorySource:
     """Split any in-memory source into documents and rejected rows."""
     taken = _take(source, config, ids)
-    role, values, odd = _role(config), taken.values, taken.reasons
+    role = _role(config)
+    values = taken.values
+    odd = taken.reasons
     if role != "text" and isinstance(values, list):
         values, bad = rows_as_column(values) if role == "vector" else item_rows(values, config)
         odd = bad | odd
@@ -126,7 +128,8 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> In
     original = _original(taken, named, role, texts if role == "text" else values, config)
     if config.html:
         readable, unreadable = readable_texts(texts, config)
-        texts, reasons = pa.chunked_array([readable]), unreadable | reasons
+        texts = pa.chunked_array([readable])
+        reasons = unreadable | reasons
     rejected = _rejected(reasons, config)
     documents = pa.table(
         [
@@ -248,7 +251,8 @@ def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> 
         choose(names, config.id_column, "id_column", HELD_ID_COLUMNS) if ids is None else None
     )
     if id_column is not None:
-        columns["id"], ids = id_column, original.column(id_column)
+        columns["id"] = id_column
+        ids = original.column(id_column)
     return _Taken(values, ids, original, columns, {})
 
 
@@ -259,7 +263,8 @@ def _no_other_ids(ids: Any, named_by: str) -> None:
 
 def with_ids(read: InMemorySource) -> pa.Table:
     """Return the original rows with their ids as `doc_id`; another column of that name is renamed."""
-    original, names = read.original, read.original.column_names
+    original = read.original
+    names = read.original.column_names
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
         return original
     return rename_doc_id(original).add_column(0, "doc_id", read.ids)
@@ -283,7 +288,8 @@ class InMemoryDocuments:
 
     def __init__(self, documents: pa.Table, num_rows: int) -> None:
         self._documents = documents
-        self.total, self.num_rows = documents.num_rows, num_rows
+        self.total = documents.num_rows
+        self.num_rows = num_rows
         self.first_rows = np.array([0, num_rows])
 
     def read(self, part: int, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:

@@ -20,8 +20,11 @@ class KeptIds:
 
     def __init__(self, kept_rows: I64, ids_of: Callable[[I64], pa.Array], num_at_once: int) -> None:
         """Take the kept row of every removed document, a function from rows to ids, and how many ids to hold."""
-        self._kept_rows, self._ids_of, self._num_at_once = kept_rows, ids_of, num_at_once
-        self._first, self._cached = 0, pa.array([], pa.string())
+        self._kept_rows = kept_rows
+        self._ids_of = ids_of
+        self._num_at_once = num_at_once
+        self._first = 0
+        self._cached = pa.array([], pa.string())
         self._lock = threading.Lock()
 
     def slice(self, first: int, length: int) -> pa.Array:

@@ -52,10 +52,8 @@ class MemoryTables:
         return self._tables.get(name)
 
     def _removed(self, selection: pa.Table) -> pa.Table:
-        ends, columns = (
-            [selection.column(name) for name in ("row", "kept_row")],
-            schema.removed(self._read.ids.type),
-        )
+        ends = [selection.column(name) for name in ("row", "kept_row")]
+        columns = schema.removed(self._read.ids.type)
         removed = [*(_ids(self._read, rows) for rows in ends), selection.column("similarity")]
         if self._read.has_repeated_ids:
             removed += ends
@@ -63,7 +61,8 @@ class MemoryTables:
         return pa.table(removed, schema=columns).combine_chunks()
 
     def _clusters(self, rows: npt.NDArray[np.int64], clustered: pa.Table) -> pa.Table:
-        kept_rows, ids = rows.copy(), self._read.ids
+        kept_rows = rows.copy()
+        ids = self._read.ids
         kept_rows[np.searchsorted(rows, clustered.column("row").to_numpy())] = clustered.column(
             "kept_row"
         ).to_numpy()

@@ -39,9 +39,12 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             size + batch.nbytes > records.BATCH_BYTES or num_rows + batch.num_rows > BATCH_ROWS
         ):
             yield schema.one_batch(waiting, batch.schema)
-            waiting, size, num_rows = [], 0, 0
+            waiting = []
+            size = 0
+            num_rows = 0
         waiting.append(batch)
-        size, num_rows = size + batch.nbytes, num_rows + batch.num_rows
+        size = size + batch.nbytes
+        num_rows = num_rows + batch.num_rows
     if waiting:
         yield schema.one_batch(waiting, waiting[0].schema)
 
@@ -154,10 +157,8 @@ class PartNotes:
         self._writers[0].write(
             pa.record_batch(names + scores * self._has_scores, schema=self._columns)
         )
-        rows, reasons = (
-            [first_row + row for row, _ in found.rejected],
-            [reason for _, reason in found.rejected],
-        )
+        rows = [first_row + row for row, _ in found.rejected]
+        reasons = [reason for _, reason in found.rejected]
         self._writers[1].write(
             pa.record_batch(
                 [pa.array(rows, pa.int64()), pa.array(reasons, pa.string())], schema=_REJECTED

@@ -35,7 +35,8 @@ def read_by_id(path: str, doc_id: str, config: Config) -> str:
     """Return the text of the document with this id; a document without an id is found by its row, from 1."""
     check_text("id", doc_id)
     file = find_file(path, config)
-    first, by_row = 1, None
+    first = 1
+    by_row = None
     ids: list[str] = []
     for records in read_records(file, config):
         at = pc.index(records.ids, doc_id).as_py()

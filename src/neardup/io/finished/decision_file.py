@@ -111,7 +111,8 @@ def _matching(file: InputFile, wanted: dict[int, Decision], config: Config) -> I
     """The decisions about a file whose row still has the same text."""
     if not wanted:
         return
-    rows, first = np.array(sorted(wanted), np.int64), 1
+    rows = np.array(sorted(wanted), np.int64)
+    first = 1
     for records in read_records(file, config):
         at = np.flatnonzero(np.isin(records.rows + first, rows))
         for number, text in zip(

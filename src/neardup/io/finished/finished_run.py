@@ -124,7 +124,9 @@ def load_pairs(path: Path, name: str, stored: StoredReport | None = None) -> pa.
 
 def _load_kept(run: Path) -> pa.Table:
     """The kept documents: doc_id, and the columns of their files; of formats without columns, `text`."""
-    config, own, tables = read_report(run).settings(), _kept_ids(run), list[pa.Table]()
+    config = read_report(run).settings()
+    own = _kept_ids(run)
+    tables = list[pa.Table]()
     for path in kept_files(run):
         file = find_file(path, config)
         form = formats.load(file.format)
@@ -157,12 +159,10 @@ def _kept_documents(
     # the kept ones.
     name = re.escape(Path(file.path).relative_to(run / KEPT).as_posix())
     locations = iter(own.filter(pc.match_substring_regex(own, rf"^{name}(:\d+)?$")).to_pylist())
-    ids, texts, rows, first = (
-        [pa.array([], pa.string())],
-        [pa.array([], pa.large_string())],
-        [np.empty(0, np.int64)],
-        0,
-    )
+    ids = [pa.array([], pa.string())]
+    texts = [pa.array([], pa.large_string())]
+    rows = [np.empty(0, np.int64)]
+    first = 0
     for records in read_records(file, config, columns):
         named = [
             next(locations, None) if doc_id is None else doc_id
@@ -183,7 +183,8 @@ def own_rows(table: pa.Table, inputs: Sequence[Mapping[str, Any]]) -> npt.NDArra
     """Return the rows of the input, from 0, that `file` and `row` of a table name."""
     own = [entry for entry in inputs if not entry["ahead"]]
     firsts = np.cumsum([0, *(entry["rows"] for entry in own)], dtype=np.int64)
-    files, numbers = schema.one_array(table.column("file")), table.column("row").to_numpy()
+    files = schema.one_array(table.column("file"))
+    numbers = table.column("row").to_numpy()
     return rows_in(files, numbers, pa.array([entry["file"] for entry in own], pa.string()), firsts)
 
 

@@ -115,7 +115,8 @@ def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
     # Strict: otherwise an unclosed quote silently swallows rows until the next quote.
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        fields, reason = [], None
+        fields = []
+        reason = None
         try:
             fields = next(reader)
         except StopIteration:
@@ -138,14 +139,17 @@ class _Lines:
     """Decodes the lines of a stream one by one, and collects their bytes in `taken` until the record is complete."""
 
     def __init__(self, stream: BinaryIO, most: int) -> None:
-        self._stream, self._most = stream, most
+        self._stream = stream
+        self._most = most
         self._encoding = "utf-8-sig"
         self._size = 0
         self.taken: list[bytes] = []
 
     def end_record(self) -> list[bytes]:
         """Return the lines of a complete record, and start the next."""
-        taken, self.taken, self._size = self.taken, [], 0
+        taken = self.taken
+        self.taken = []
+        self._size = 0
         return taken
 
     def __iter__(self) -> Self:
@@ -159,7 +163,8 @@ class _Lines:
         self._size += len(line)
         if self._size - line.endswith(b"\n") > self._most:
             raise _TooLongError
-        encoding, self._encoding = self._encoding, "utf-8"
+        encoding = self._encoding
+        self._encoding = "utf-8"
         # Invalid UTF-8 must not end the record; the row is rejected once it is complete.
         return line.decode(encoding, errors="surrogateescape")
 
@@ -167,7 +172,8 @@ class _Lines:
 def _read_past_record(taken: list[bytes], stream: BinaryIO, delimiter: str) -> int:
     """Skip to the next record; return the size of this one, of which `taken` was read, without the last newline."""
     quotes = _Quotes(delimiter)
-    size, piece = 0, b""
+    size = 0
+    piece = b""
     for piece in itertools.chain(taken, iter(lambda: stream.readline(SKIPPED_AT_ONCE), b"")):
         size += len(piece)
         quotes.follow(piece)
@@ -203,14 +209,16 @@ class _Quotes:
                     return
                 at = self._after_quote(piece, quote + 1)
             else:
-                opening, end = piece.find(self._opening, at - 1), piece.find(b"\r", at)
+                opening = piece.find(self._opening, at - 1)
+                end = piece.find(b"\r", at)
                 if end >= 0 and (opening < 0 or end < opening):
                     self._is_broken = True
                 elif opening < 0:
                     self._last = piece[-1:]
                     return
                 else:
-                    self.is_open, at = True, opening + 2
+                    self.is_open = True
+                    at = opening + 2
 
     def _after_quote(self, piece: bytes, at: int) -> int:
         """Distinguish a doubled quote from a closing one, which must be followed by a delimiter or a line end."""
@@ -308,7 +316,8 @@ def _batches(rows: Iterator[_Row], taker: _Taker, config: Config) -> Iterator[Re
         num_bytes += len(row.raw)
         if num_bytes >= records.BATCH_BYTES or len(batch) >= gather.MAX_ROWS:
             yield _records(batch, taker, config)
-            batch, num_bytes = [], 0
+            batch = []
+            num_bytes = 0
     if batch:
         yield _records(batch, taker, config)
 

@@ -110,7 +110,8 @@ def _groups(elements: list[bytes], config: Config) -> Iterator[list[bytes]]:
         )
         if row > first and is_full:
             yield elements[first:row]
-            first, size = row, 0
+            first = row
+            size = 0
         size += len(element)
     if elements:
         yield elements[first:]

@@ -115,7 +115,8 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
 
 def objects(group: Iterable[bytes], without: Collection[str] = ()) -> pa.Table:
     """Return objects with all their columns but some; a blank or bad one has none."""
-    decoder, rows = msgspec.json.Decoder(dict[str, Any]), []
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    rows = []
     for line in group:
         try:
             row = decoder.decode(line)
@@ -178,7 +179,8 @@ class Rows:
     """Decodes the columns that are used."""
 
     def __init__(self, columns: Columns, config: Config) -> None:
-        self._columns, self._config = columns, config
+        self._columns = columns
+        self._config = config
         kinds: dict[str, Any] = {}
         if columns.items is not None:
             kinds[columns.items] = _WEIGHTED_ITEMS if config.measure == "weighted" else _ITEMS
@@ -264,7 +266,8 @@ class Rows:
         num_ends = json_text.most_lines(len(block), self._name.size) + 1
         if num_ends > self._room[0].size or len(block) > self._room[1].size:
             self._room = np.empty(num_ends, np.int64), np.empty(len(block), np.uint8)
-        ends, rest = self._room[0][:num_ends], self._room[1][: len(block)]
+        ends = self._room[0][:num_ends]
+        rest = self._room[1][: len(block)]
         num_rest = json_text.cut_texts(
             np.frombuffer(block, np.uint8), self._name, np.frombuffer(texts, np.uint8), ends, rest
         )
@@ -296,7 +299,9 @@ class Rows:
     def _one_by_one(
         self, group: list[bytes], is_valid: bool, rejected: list[tuple[int, str]], found: set[str]
     ) -> _Taken:
-        numbers, rows, texts = [], [], []
+        numbers = []
+        rows = []
+        texts = []
         for number, line in enumerate(group):
             if not is_valid and (broken := gather.reason_against_bytes(line, self._config)):
                 rejected.append((number, broken))
@@ -378,7 +383,8 @@ class _AnyNames:
     """Decodes rows with a column whose name msgspec does not support, or that is nested in an object."""
 
     def __init__(self, row: type[Any], fields: dict[str, str]) -> None:
-        self._row, self._fields = row, fields
+        self._row = row
+        self._fields = fields
         self._decoder = msgspec.json.Decoder(dict[str, Any])
 
     def decode(self, line: bytes, /) -> Any:

@@ -76,14 +76,16 @@ def line_blocks(
             oversize = None
             if not block.endswith(b"\n"):
                 block += stream.readline(len(BOM) + most + 1)
-            is_first, offset = offset == 0, offset + len(block)
+            is_first = offset == 0
+            offset = offset + len(block)
             if is_first:
                 block = block.removeprefix(BOM)
             begin = block.rfind(b"\n") + 1
             if len(block) - begin > most:  # a line that may continue
                 skipped = read_past_line(stream)
                 offset += skipped + 1
-                size, block = len(block) - begin + skipped, block[:begin]
+                size = len(block) - begin + skipped
+                block = block[:begin]
                 oversize = passed(size, file, config)
             yield from _without_long_lines(block, config)
             if oversize is not None:
@@ -158,8 +160,10 @@ def write_kept(file: InputFile, target: str, verdicts: Verdicts, config: Config)
         return
     # One extra row, not kept, for anything after the last newline.
     is_kept = np.append(verdicts.is_kept, False)
-    buffer, row = bytearray(_COPIED_AT_ONCE), 0
-    view, values = memoryview(buffer), np.frombuffer(buffer, np.uint8)
+    buffer = bytearray(_COPIED_AT_ONCE)
+    row = 0
+    view = memoryview(buffer)
+    values = np.frombuffer(buffer, np.uint8)
     with open_input(file) as stream, open_output_like(file, target) as output:
         stream.read(len(BOM) * has_bom)
         while size := stream.readinto(buffer):

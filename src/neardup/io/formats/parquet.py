@@ -177,7 +177,9 @@ def _even(
         rest = batch
         while rest.num_rows >= missing:
             yield one_batch([*waiting, rest.slice(0, missing)], batch.schema)
-            rest, waiting, missing = rest.slice(missing), [], num_rows
+            rest = rest.slice(missing)
+            waiting = []
+            missing = num_rows
         if rest.num_rows:
             waiting.append(rest)
             missing -= rest.num_rows
@@ -189,7 +191,8 @@ def _completed(
     cached: Sequence[pa.RecordBatch], parquet: Any, span: tuple[int, int], num_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Split the columns in memory into batches, and read the other columns of the same rows."""
-    schema, table = parquet.schema_arrow, pa.Table.from_batches(cached)
+    schema = parquet.schema_arrow
+    table = pa.Table.from_batches(cached)
     names = [name for name in schema.names if name not in table.column_names]
     others = _even(parquet, range(*span), names, num_rows) if names else None
     for first in range(0, table.num_rows, num_rows):

@@ -15,23 +15,34 @@ import pyarrow as pa
 
 # Most page headers are shorter; one with statistics may hold two values. Longer ones than the
 # second are not read.
-_HEADER_BYTES, _MAX_HEADER_BYTES = 256, 1 << 20
+_HEADER_BYTES = 256
+_MAX_HEADER_BYTES = 1 << 20
 # From parquet.thrift: fields of PageHeader, of the headers in it, page types and encodings.
-_PAGE_TYPE, _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = (
-    1,
-    2,
-    3,
-    5,
-    7,
-    8,
-)
-_NUM_VALUES, _ENCODING, _LEVELS_ENCODING = 1, 2, 3
-_ENCODING_V2, _LEVEL_BYTES_V2, _REPETITION_BYTES_V2, _IS_COMPRESSED_V2 = 4, 5, 6, 7
+_PAGE_TYPE = 1
+_UNCOMPRESSED_SIZE = 2
+_COMPRESSED_SIZE = 3
+_DATA_PAGE = 5
+_DICTIONARY_PAGE = 7
+_DATA_PAGE_V2 = 8
+_NUM_VALUES = 1
+_ENCODING = 2
+_LEVELS_ENCODING = 3
+_ENCODING_V2 = 4
+_LEVEL_BYTES_V2 = 5
+_REPETITION_BYTES_V2 = 6
+_IS_COMPRESSED_V2 = 7
 _IS_DICTIONARY_PAGE: Final = 2
 _DICTIONARY_ENCODINGS: Final = (2, 8)
 _RLE: Final = 3
 # Types of the compact protocol.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+_TRUE = 1
+_FALSE = 2
+_BYTE = 3
+_DOUBLE = 7
+_BINARY = 8
+_LIST = 9
+_SET = 10
+_STRUCT = 12
 # Beyond these, references are left to pyarrow: a Python loop over the runs would take too long, and
 # unpacking a byte of references takes 64 bytes.
 _MAX_RUNS: Final = 1 << 12
@@ -94,7 +105,8 @@ def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dicti
         max_definition_level: 0 if no value can be null.
     """
     num_encoded = num_plain = num_bytes = num_entries = 0
-    comes_first, pages = True, []
+    comes_first = True
+    pages = []
     try:
         for offset, header in _headers(source, chunk):
             if header[_PAGE_TYPE] == _IS_DICTIONARY_PAGE:
@@ -194,7 +206,9 @@ def _count_uses(data: bytes, uses: npt.NDArray[np.int64]) -> None:
     Runs are repeated values, or packed ones in groups of eight; the last group may be padded, which
     counts too many.
     """
-    width, at, num_runs = data[0], 1, 0
+    width = data[0]
+    at = 1
+    num_runs = 0
     if width > _MAX_BITS:
         raise ValueError("references of too many bits")
     while at < len(data):
@@ -226,7 +240,8 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
     number = shift = 0
     while (byte := data[at]) & 0x80:
         number |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
+        shift = shift + 7
+        at = at + 1
     return number | byte << shift, at + 1
 
 
@@ -247,7 +262,8 @@ class _Compact:
     """Reads structs of the Thrift compact protocol; raises IndexError if the bytes are truncated."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+        self._data = data
+        self._at = 0
 
     def struct(self) -> tuple[dict[int, Any], int]:
         """Return the numbers and nested structs of a struct by field, and its end."""

@@ -76,7 +76,8 @@ def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, inde
     key = file.path, file.size, file.modified, number, index
     longest = _known.get(key)
     if longest is None:
-        chunk, leaf = parquet.metadata.row_group(number).column(index), parquet.schema.column(index)
+        chunk = parquet.metadata.row_group(number).column(index)
+        leaf = parquet.schema.column(index)
         found = (
             None
             if is_remote(file.path)

@@ -14,7 +14,9 @@ from neardup.io.formats.lines import BOM
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, read_small
 
-split, column_names, table = one_span, no_columns, no_columns
+split = one_span
+column_names = no_columns
+table = no_columns
 
 
 def read(
@@ -37,7 +39,11 @@ def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
         content = _content(file, config)
         if num_rows and (size + len(content) > BATCH_BYTES or num_rows == BATCH_ROWS):
             yield _records(num_rows, rows, texts, rejected, config)
-            rows, texts, rejected, num_rows, size = [], [], [], 0, 0
+            rows = []
+            texts = []
+            rejected = []
+            num_rows = 0
+            size = 0
         if isinstance(content, str):
             rejected.append((num_rows, content))
         else:

@@ -21,7 +21,9 @@ from neardup.io.formats.base import no_columns, one_span
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, open_input, open_output
 
-split, column_names, table = one_span, no_columns, no_columns
+split = one_span
+column_names = no_columns
+table = no_columns
 _DOCUMENTS: Final = ("response", "conversion")
 _INFO: Final = "warcinfo"
 _HTML: Final = ("text/html", "application/xhtml+xml")
@@ -111,7 +113,8 @@ class _Batch:
 
     def add(self, record: Any) -> None:
         """Add one record."""
-        row, self._num_rows = self._num_rows, self._num_rows + 1
+        row = self._num_rows
+        self._num_rows = self._num_rows + 1
         if _kind(record) not in _DOCUMENTS:
             return
         try:
@@ -159,12 +162,13 @@ def _text_of(record: Any, config: Config) -> tuple[str, bool] | None:
         record.parse_http()
         if not record.is_http or record.http_headers is None or not record.http_headers.status_code:
             raise gather.RowError("the response has no HTTP header")
-        kind, charset = (record.http_content_type or "").lower(), record.http_charset
+        kind = (record.http_content_type or "").lower()
+        charset = record.http_charset
     else:
-        kind, charset = (
-            (record.headers.get("Content-Type") or "text/plain").partition(";")[0].strip().lower(),
-            None,
+        kind = (
+            (record.headers.get("Content-Type") or "text/plain").partition(";")[0].strip().lower()
         )
+        charset = None
     if not (kind.startswith("text/") or kind in _HTML):
         return None
     content = record.reader.read()

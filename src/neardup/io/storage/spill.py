@@ -97,7 +97,8 @@ class Shelves:
     """Documents stored by shelf, in memory up to a limit, then on disk; thread-safe."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
-        self._folder, self._limit = folder, limit
+        self._folder = folder
+        self._limit = limit
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)  # leftovers of a killed run
             folder.mkdir(parents=True)

@@ -161,21 +161,25 @@ class TableWriter:
             self._waiting.append(table.slice(first, stop - first))
             self._num_waiting += stop - first
             self._num_bytes += int(ends[stop - 1]) - before
-            first, before = stop, int(ends[stop - 1])
+            first = stop
+            before = int(ends[stop - 1])
             if self._num_waiting >= GROUP_ROWS or self._num_bytes >= GROUP_BYTES:
                 self._sink.write(self._group())
 
     def _group(self) -> pa.Table:
         """Return the buffered rows with one chunk per column, because chunks determine the pages; clear the buffer."""
         group = pa.concat_tables(self._waiting).combine_chunks()
-        self._waiting, self._num_waiting, self._num_bytes = [], 0, 0
+        self._waiting = []
+        self._num_waiting = 0
+        self._num_bytes = 0
         return group
 
     def close(self) -> None:
         """Write the buffered rows and finish the file; a second call does nothing."""
         if self._sink is None:
             return
-        sink, self._sink = self._sink, None
+        sink = self._sink
+        self._sink = None
         with self._open:
             if self._num_waiting:
                 sink.write(self._group())

@@ -44,7 +44,8 @@ class Workspace:
     """
 
     def __init__(self, folder: Path, *, overwrite: bool = False) -> None:
-        self.folder, self.overwrite = folder, overwrite
+        self.folder = folder
+        self.overwrite = overwrite
         self.secret = _stored_secret(folder) or own_secret()
         self._finished = read_journal(folder / JOURNAL)
         self._is_torn = _is_torn(folder / JOURNAL)
@@ -62,7 +63,8 @@ class Workspace:
 
     def has(self, name: str) -> bool:
         """Whether a file is finished and unchanged."""
-        entry, path = self._finished.get(name), self.folder / name
+        entry = self._finished.get(name)
+        path = self.folder / name
         if entry is not None and name not in self._sound and checksum(path) == entry["checksum"]:
             self._sound.add(name)
         return name in self._sound
@@ -141,7 +143,8 @@ def checksum(path: Path) -> str:
         return ""
     found = size = 0
     for block in _blocks(path):
-        found, size = zlib.crc32(block, found), size + len(block)
+        found = zlib.crc32(block, found)
+        size = size + len(block)
     return f"{found:08x}-{size}"
 
 
@@ -205,7 +208,8 @@ def earlier_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> None:
-    path, text = folder / MANIFEST, _encoded(manifest)
+    path = folder / MANIFEST
+    text = _encoded(manifest)
     # Texts are compared first: parsed, the manifest of 100,000 files takes 100 MB.
     is_same = path.is_file() and path.read_bytes() == text
     if is_same and _stored_secret(folder) is not None:
