@@ -349,7 +349,11 @@ def explain(
     >>> explain(report, "a").members
     (('b', 1.0),)
     """
-    path = run if not isinstance(run, Report) else run.out or getattr(run.load, "path", None)
+    path: str | os.PathLike[str] | None
+    if isinstance(run, Report):
+        path = run.out or getattr(run.load, "path", None)
+    else:
+        path = run
     if path is None and isinstance(run, Report):
         if file is not None:
             raise ConfigError(
@@ -435,7 +439,10 @@ def _choose_engine(
 ) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself if one was given."""
     if engine is None:
-        named: dict[str, Any] = {"engine": "spark"} if is_from(source, "pyspark") else {}
+        if is_from(source, "pyspark"):
+            named: dict[str, Any] = {"engine": "spark"}
+        else:
+            named = {}
     else:
         named = {"engine": engine if isinstance(engine, str) else "spark"}
     if engine is not None and not isinstance(engine, str) and not is_from(engine, "neardup"):

@@ -202,16 +202,18 @@ def warn_of_ignored(
     sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
 ) -> None:
     """Warn about documents of the input that `ignore` leaves without shingles."""
-    count = (
-        engine.total(sketches, "only_ignored", first_row=documents.num_references)
-        if config.ignore
-        else 0
-    )
+    if config.ignore:
+        count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
+    else:
+        count = 0
     if count:
         have, match = (
             ("documents have", "they match") if count > 1 else ("document has", "it matches")
         )
-        other = " except documents without shingles" if config.collapse_empty else ""
+        if config.collapse_empty:
+            other = " except documents without shingles"
+        else:
+            other = ""
         watch.warn(
             f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True
         )

@@ -433,11 +433,10 @@ class Report:
         ):
             return ""
         shown = self.removed.slice(0, _SHOWN)
-        note = (
-            f"the first {_SHOWN} of {self.num_removed:,} removed documents"
-            if self.num_removed > _SHOWN
-            else ""
-        )
+        if self.num_removed > _SHOWN:
+            note = f"the first {_SHOWN} of {self.num_removed:,} removed documents"
+        else:
+            note = ""
         return html_view.table(
             shown.column_names, zip(*shown.to_pydict().values(), strict=True), note
         )
@@ -446,12 +445,14 @@ class Report:
         return f"<Report: {self}>"
 
     def __str__(self) -> str:
-        rejected = f", {self.num_rejected:,} rejected" if self.num_rejected else ""
-        causes = (
-            f", {self.removed_against:,} against, {self.removed_within:,} within"
-            if self.config.against
-            else ""
-        )
+        if self.num_rejected:
+            rejected = f", {self.num_rejected:,} rejected"
+        else:
+            rejected = ""
+        if self.config.against:
+            causes = f", {self.removed_against:,} against, {self.removed_within:,} within"
+        else:
+            causes = ""
         return (
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_kept:,} kept, "
             f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; "

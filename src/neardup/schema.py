@@ -128,7 +128,10 @@ def sketches(num_bands: int, *, is_sampled: bool = False, ignores: bool = False)
     If shingles are ignored, only_ignored is 1 for a document that has no others, else 0.
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
-    shingles = [("shingles", pa.large_list(pa.int64()))] if is_sampled or not keys else []
+    if is_sampled or not keys:
+        shingles = [("shingles", pa.large_list(pa.int64()))]
+    else:
+        shingles = []
     names = (
         "priority",
         "group",
@@ -245,4 +248,6 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     """Concatenate the chunks of a column; a single chunk is not copied."""
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if column.num_chunks:
+        return pa.concat_arrays(column.chunks)
+    return pa.array([], column.type)

@@ -95,7 +95,9 @@ def _content(path: str) -> bytes:
     codec = _CODECS.get(Path(path).suffix)
     try:
         with Path(path).open("rb") as file:
-            return file.read() if codec is None else _uncompressed(path, file, codec)
+            if codec is None:
+                return file.read()
+            return _uncompressed(path, file, codec)
     except FileNotFoundError as error:
         raise DataError(
             f"{path} does not exist", hint="check the spelling and the current folder"

@@ -58,14 +58,18 @@ def chances(chosen: Plan) -> Iterator[str | Text]:
     yield Text("similarity  chance of sharing a bucket", "bold")
     for similarity in sorted({*_TABLE_STEPS, chosen.threshold}):
         is_threshold = similarity == chosen.threshold
-        note = (
-            _at_threshold(chosen)
-            if is_threshold
-            else "  never reported"
-            if similarity < chosen.threshold
-            else ""
-        )
-        style = "bold" if is_threshold else "dim" if similarity < chosen.threshold else ""
+        if is_threshold:
+            note = _at_threshold(chosen)
+        elif similarity < chosen.threshold:
+            note = "  never reported"
+        else:
+            note = ""
+        if is_threshold:
+            style = "bold"
+        elif similarity < chosen.threshold:
+            style = "dim"
+        else:
+            style = ""
         yield Text(f"{similarity:10g}  {chosen.chance(similarity):.6f}{note}", style)
 
 

@@ -333,9 +333,15 @@ def remove(
     conditions = conditions_of(where)
     if bool(ids) == bool(conditions):
         raise ConfigError("`neardup index remove` takes ids or --where", hint="pass one of the two")
-    wanted = [line.rstrip("\n") for line in sys.stdin] if ids == ("-",) else list(ids)
+    if ids == ("-",):
+        wanted = [line.rstrip("\n") for line in sys.stdin]
+    else:
+        wanted = list(ids)
     with open_index(folder) as opened:
-        removed = opened.remove(where=conditions) if conditions else opened.remove(wanted)
+        if conditions:
+            removed = opened.remove(where=conditions)
+        else:
+            removed = opened.remove(wanted)
         total = len(opened)
     facts = {"removed": removed, "total": total}
     what = counted(removed, "document")

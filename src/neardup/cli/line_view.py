@@ -125,11 +125,10 @@ def _padded(number: int | None, width: int) -> str:
 
 
 def _line(text: str) -> str:
-    cut = (
-        text
-        if len(text) <= MAX_CHARACTERS
-        else f"{text[:MAX_CHARACTERS]} ({len(text) - MAX_CHARACTERS:,} more)"
-    )
+    if len(text) <= MAX_CHARACTERS:
+        cut = text
+    else:
+        cut = f"{text[:MAX_CHARACTERS]} ({len(text) - MAX_CHARACTERS:,} more)"
     return visible(cut.expandtabs(4))
 
 

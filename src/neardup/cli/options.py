@@ -219,7 +219,9 @@ class _Seed(click.ParamType[Any]):
     name = "seed"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if value == RANDOM_SEED else click.INT.convert(value, param, ctx)
+        if value == RANDOM_SEED:
+            return value
+        return click.INT.convert(value, param, ctx)
 
 
 class Option(click.Option):
@@ -245,7 +247,10 @@ class Command(click.Command):
         """Write one list of options for each heading that has any."""
         by_heading: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if isinstance(parameter, click.Option):
+                record = parameter.get_help_record(ctx)
+            else:
+                record = None
             if record is not None:
                 by_heading[getattr(parameter, "heading", WORK)].append(record)
         for heading, records in by_heading.items():

@@ -161,7 +161,10 @@ class Lines:
             return
         done = amount(stage.done, stage.unit)
         rate = amount(stage.done / max(seconds, 1e-9), stage.unit)
-        did = f", {done}, {rate}/s" if stage.done and stage.unit != KERNELS else ""
+        if stage.done and stage.unit != KERNELS:
+            did = f", {done}, {rate}/s"
+        else:
+            did = ""
         self._say(f"{stage.words}: done in {duration(seconds)}{did}")
 
 

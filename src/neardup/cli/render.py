@@ -55,9 +55,10 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
     if console.is_jupyter:
         shown = NotebookBars(show_in_notebook)
     else:
-        shown = (
-            Bars(console) if console.is_terminal else Lines(lambda line: click.echo(line, err=True))
-        )
+        if console.is_terminal:
+            shown = Bars(console)
+        else:
+            shown = Lines(lambda line: click.echo(line, err=True))
 
     def show(event: Event) -> None:
         shown(
@@ -129,7 +130,10 @@ def pairs_summary(report: Report, out: str) -> None:
     )
     beside = f"{out}.rejected.jsonl"
     see = f", see {beside}" if Path(beside).exists() else ""
-    rejected = f"; {numbers['rejected']:,} rejected{see}" if numbers["rejected"] else ""
+    if numbers["rejected"]:
+        rejected = f"; {numbers['rejected']:,} rejected{see}"
+    else:
+        rejected = ""
     _print_lines([f"{counted(numbers['documents'], 'document')}: {found}{rejected}."])
     _print_lines([_found(report), *_audited(report), f"Written to {out}"])
 
@@ -138,7 +142,10 @@ def _found(report: Report) -> str:
     """Say what was found, by which method, and how long it took; report.json has the reason for the method."""
     from neardup.cli.progress import BYTES, amount, duration
 
-    seconds = f"{report.seconds:.1f} s" if report.seconds < 60 else duration(report.seconds)
+    if report.seconds < 60:
+        seconds = f"{report.seconds:.1f} s"
+    else:
+        seconds = duration(report.seconds)
     return f"{report.plan.finding()} Read {amount(report.bytes_read, BYTES)} of text in {seconds}."
 
 
@@ -199,7 +206,10 @@ def _measured(answer: Audit) -> Iterator[tuple[str, str, str]]:
         if answer.promised < 1:
             yield "predicted", f"{answer.predicted:.4f}", "expected for these pairs by the S-curve"
     hardest = f"for a pair with similarity exactly {answer.threshold:g}, the easiest to miss"
-    meaning = hardest if answer.promised < 1 else "every pair: the run used the exact method"
+    if answer.promised < 1:
+        meaning = hardest
+    else:
+        meaning = "every pair: the run used the exact method"
     yield "promised", f"{answer.promised:.4f}", meaning
     if answer.precision is not None:
         yield (
@@ -301,11 +311,10 @@ def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> Non
     verdict = f"{'a pair' if is_pair else 'not a pair'} at threshold {plan.threshold:g}"
     if asks_containment(plan.measure):
         verdict = f"by {plan.measure} {verdict}"
-    found = (
-        "by a run with these settings"
-        if is_pair
-        else "as a candidate; pairs below the threshold are not reported"
-    )
+    if is_pair:
+        found = "by a run with these settings"
+    else:
+        found = "as a candidate; pairs below the threshold are not reported"
     if not answer.shared:
         found = "they have no shingle in common"
     elif plan.is_exact:
@@ -426,13 +435,15 @@ def _shared(compared: Comparison, a: str, b: str) -> str:
 def _cause(answer: Explanation) -> str:
     value = answer.similarity or 0.0
     contains = f"it contains {100 * value:.1f} % of the shingles of"
-    return (
-        contains if asks_containment(answer.measure) else f"it has a similarity of {value:.4f} to"
-    )
+    if asks_containment(answer.measure):
+        return contains
+    return f"it has a similarity of {value:.4f} to"
 
 
 def _place(doc_id: str, file: str | None, row: int | None) -> str:
-    return doc_id if file is None or doc_id == f"{file}:{row}" else f"{doc_id} ({file}:{row})"
+    if file is None or doc_id == f"{file}:{row}":
+        return doc_id
+    return f"{doc_id} ({file}:{row})"
 
 
 def _members(name: str, answer: Explanation) -> Iterator[str]:
@@ -440,7 +451,10 @@ def _members(name: str, answer: Explanation) -> Iterator[str]:
     if not members:
         yield f"{name} was kept. {answer.reason}, and nothing was removed in its favour."
         return
-    removed = "1 document was" if len(members) == 1 else f"{len(members):,} documents were"
+    if len(members) == 1:
+        removed = "1 document was"
+    else:
+        removed = f"{len(members):,} documents were"
     yield f"{name} was kept. {removed} removed in its favour:"
     yield from (f"  {similarity:.4f}  {doc_id}" for doc_id, similarity in members[:MAX_MEMBERS])
     if len(members) > MAX_MEMBERS:
@@ -498,7 +512,8 @@ def _promises(report: Report, *, num_leaders: int, has_compiled: bool) -> Iterat
     else:
         yield f"Nothing false: every removed document has a verified similarity >= {report.config.threshold:g}."
     yield f"Known recall: {report.plan.judgement()}."
-    compiling = (
-        ", mostly to compile the kernels, which only the first run does" if has_compiled else ""
-    )
+    if has_compiled:
+        compiling = ", mostly to compile the kernels, which only the first run does"
+    else:
+        compiling = ""
     yield f"{report.bytes_read / 1e3:.0f} kB in {report.seconds:.2f} s{compiling}."

@@ -92,11 +92,10 @@ def _shown(part: Part, lines: list[str], ellipsis: str) -> Iterator[str]:
             yield f"{ellipsis} {len(own) - _SHOWN_LINES:,} more lines {ellipsis}"
         return
     words = split_words(part.text)
-    more = (
-        f" {ellipsis} {len(words) - _SHOWN_WORDS:,} more words {ellipsis}"
-        if len(words) > _SHOWN_WORDS
-        else ""
-    )
+    if len(words) > _SHOWN_WORDS:
+        more = f" {ellipsis} {len(words) - _SHOWN_WORDS:,} more words {ellipsis}"
+    else:
+        more = ""
     yield f"{visible(''.join(words[:_SHOWN_WORDS]).rstrip())}{more}"
 
 

@@ -70,18 +70,18 @@ def _assigned(name: str, value: str) -> str:
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:
     """Return what click reports about a command line, and a hint."""
-    command = (
-        error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "neardup"
-    )
+    if isinstance(error, click.UsageError) and error.ctx:
+        command = error.ctx.command_path
+    else:
+        command = "neardup"
     hint = f"{command} --help lists the {'commands' if command == 'neardup' else 'options'}"
     message = _QUOTED.sub(r"\1", error.format_message()).rstrip(".")
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
-        options = (
-            [name for parameter in error.ctx.command.params for name in parameter.opts]
-            if error.ctx
-            else []
-        )
+        if error.ctx:
+            options = [name for parameter in error.ctx.command.params for name in parameter.opts]
+        else:
+            options = []
         meant = nearest(error.option_name, options)
         hint = f"did you mean {meant}?" if meant else hint
     elif meant := getattr(error, "possible", None):
@@ -102,4 +102,6 @@ def _value_hint(error: click.BadParameter, message: str) -> str | None:
         meant = nearest(found[1], error.param.type.choices)
         return None if meant is None else f"did you mean {meant}?"
     percent = _PERCENT.fullmatch(found[1])
-    return None if percent is None else f"use {float(percent[1]) / 100:g} for {percent[1]} %"
+    if percent is None:
+        return None
+    return f"use {float(percent[1]) / 100:g} for {percent[1]} %"

@@ -49,13 +49,11 @@ def _escaped(control: str) -> str:
     code = ord(control)
     if control in _SHORT:
         return _SHORT[control]
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
 
 
 def _json_escaped(control: str) -> str:

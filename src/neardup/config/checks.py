@@ -48,7 +48,10 @@ def check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
     if is_within:
         return
     percent = as_float(value)
-    hint = f"use {percent / 100:g} for {percent:g} %" if 10 <= percent < 100 else None
+    if 10 <= percent < 100:
+        hint = f"use {percent / 100:g} for {percent:g} %"
+    else:
+        hint = None
     raise ConfigError(f"`{name}` must be a number {bounds}, got {value!r}", hint=hint)
 
 
@@ -96,7 +99,9 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def num_perm_choices(measure: str, sketch: str) -> Sequence[int]:
     """Return the possible numbers of slots of a signature; only MinHash with k permutations allows any number."""
     is_minhash = sketch == "minhash" and measure in SET_MEASURES
-    return range(1, NUM_PERM_CHOICES[-1] + 1) if is_minhash else NUM_PERM_CHOICES
+    if is_minhash:
+        return range(1, NUM_PERM_CHOICES[-1] + 1)
+    return NUM_PERM_CHOICES
 
 
 def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
@@ -107,7 +112,10 @@ def check_num_perm(num_perm: int, measure: str, sketch: str) -> None:
     elif not isinstance(num_perm, int) or num_perm not in choices:
         is_sketched = measure in SET_MEASURES
         asked = f"sketch {sketch!r}" if is_sketched else f"measure {measure!r}"
-        other = "; sketch='minhash' takes any number from 1 to 1024" if is_sketched else ""
+        if is_sketched:
+            other = "; sketch='minhash' takes any number from 1 to 1024"
+        else:
+            other = ""
         raise ConfigError(
             f"`num_perm` must be a power of two from 16 to 1024 with {asked}, got {num_perm!r}",
             hint=f"use one of {', '.join(map(str, choices))}{other}",
@@ -238,7 +246,10 @@ def as_bytes(name: str, value: Any) -> int:
     number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?B?)", str(value).strip().upper())
     if number is None or isinstance(value, bool):
         raise ConfigError(f"`{name}` must be a number of bytes, or text like '4GB', got {value!r}")
-    unit = number[2] if number[2].endswith("B") or not number[2] else number[2] + "B"
+    if number[2].endswith("B") or not number[2]:
+        unit = number[2]
+    else:
+        unit = number[2] + "B"
     size = float(number[1]) * _UNITS[unit]
     if size > _MAX_BYTES:
         raise ConfigError(f"`{name}` must be at most {_MAX_BYTES // 10**15} PB, got {value!r}")

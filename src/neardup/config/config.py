@@ -303,7 +303,10 @@ class Config(_RecordsGiven):
                     if near
                     else f"the settings are {', '.join(names)}",
                 )
-        values = {} if base is None else {name: getattr(base, name) for name in names}
+        if base is None:
+            values = {}
+        else:
+            values = {name: getattr(base, name) for name in names}
         made = cls(**(values | _free(values, given) | given))
         if (
             given.get("distance") is not None
@@ -366,9 +369,9 @@ def default_num_perm(measure: str) -> int:
 
 def _drawn(seed: Any) -> Any:
     """Draw a secret seed if the setting is "random"."""
-    return (
-        DrawnSeed(secrets.randbits(64)) if isinstance(seed, str) and seed == RANDOM_SEED else seed
-    )
+    if isinstance(seed, str) and seed == RANDOM_SEED:
+        return DrawnSeed(secrets.randbits(64))
+    return seed
 
 
 def _free(values: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -398,9 +401,10 @@ def _threshold_at(config: Config) -> float:
         scale.is_within(as_float(config.distance), dimension),
     )
     is_known = config.measure != "hamming" or config.dimension is not None
-    threshold = (
-        scale.similarity(as_float(config.distance), dimension) if is_known else DEFAULT_THRESHOLD
-    )
+    if is_known:
+        threshold = scale.similarity(as_float(config.distance), dimension)
+    else:
+        threshold = DEFAULT_THRESHOLD
     if config.threshold not in (DEFAULT_THRESHOLD, threshold):
         raise ConfigError(
             f"`threshold` {config.threshold!r} and `distance` {config.distance!r} disagree",

@@ -104,8 +104,14 @@ def _check_method(config: Any) -> None:
             )
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
-                asked = "method 'exact'" if config.method == "exact" else "recall 1"
-                asked = "the measure 'containment'" if config.asks_containment else asked
+                if config.method == "exact":
+                    asked = "method 'exact'"
+                else:
+                    asked = "recall 1"
+                if config.asks_containment:
+                    asked = "the measure 'containment'"
+                else:
+                    asked = asked
                 raise ConfigError(
                     f"`{name}` and {asked} cannot be combined: the exact join has no bands",
                     hint=f"leave `{name}` out, or pass method='lsh' and a recall below 1",

@@ -87,7 +87,9 @@ def insert_many(
 def sketch_batch(contents: pa.Array, settings: IndexSettings) -> Sketches:
     """Return the sketches of documents, as the index stores them."""
     sketches = sketch_contents(contents, settings.plan, settings.config)
-    return sketches._replace(items=None) if settings.store == "signature" else sketches
+    if settings.store == "signature":
+        return sketches._replace(items=None)
+    return sketches
 
 
 def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: IndexSettings) -> None:
@@ -264,7 +266,10 @@ class _InTurn:
 
     def _store(self, at: int, doc_id: str) -> None:
         document = self._batch.facts.of(Document(self._change.next_number, doc_id, time.time()), at)
-        texts = [self._batch.contents[at].as_py()] if self._settings.store == "text" else None
+        if self._settings.store == "text":
+            texts = [self._batch.contents[at].as_py()]
+        else:
+            texts = None
         self._change.put(
             [document], take_sketches(self._sketches, np.array([at]), self._settings.config), texts
         )
@@ -312,7 +317,10 @@ def put_many(
                 ids += batch.ids
                 outcomes += make_room(change, batch.ids, batch.facts)
                 last = _last_places(batch.ids)
-                stored = batch if len(last) == len(batch.ids) else batch.take(last)
+                if len(last) == len(batch.ids):
+                    stored = batch
+                else:
+                    stored = batch.take(last)
                 put_batch(change, stored, sketch_batch(stored.contents, settings), settings)
                 advance(len(batch.ids))
         rows = pa.table(
@@ -448,7 +456,10 @@ def export(view: StoreView, write: Callable[[pa.Table], None]) -> int:
         for document, text in part:
             read_payload(document)
             own = names.get(document.number)
-            as_json = None if own is None else json.dumps(own, ensure_ascii=False)
+            if own is None:
+                as_json = None
+            else:
+                as_json = json.dumps(own, ensure_ascii=False)
             rows.append((*document[1:], text, as_json))
         write(_table(rows, EXPORTED))
         count += len(part)
@@ -541,7 +552,10 @@ def _put_renumbered(
     for (document, _), number in zip(held, numbers, strict=True):
         read_payload(document)
         documents.append(document._replace(number=number))
-    texts = [text or "" for _, text in held] if settings.store == "text" else None
+    if settings.store == "text":
+        texts = [text or "" for _, text in held]
+    else:
+        texts = None
     change.put(documents, sketches, texts)
 
 

@@ -55,8 +55,14 @@ class Facts(NamedTuple):
 
     def take(self, places: Sequence[int]) -> Facts:
         """Return the facts at some places."""
-        payloads = None if self.payloads is None else [self.payloads[at] for at in places]
-        expires = None if self.expires is None else [self.expires[at] for at in places]
+        if self.payloads is None:
+            payloads = None
+        else:
+            payloads = [self.payloads[at] for at in places]
+        if self.expires is None:
+            expires = None
+        else:
+            expires = [self.expires[at] for at in places]
         return Facts(payloads, expires)
 
 
@@ -181,7 +187,11 @@ def _shown(value: Any) -> str:
 
 
 def _columns_used(config: Config) -> set[str]:
-    texts = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+    texts: tuple[str | None, ...]
+    if isinstance(config.text_column, tuple):
+        texts = config.text_column
+    else:
+        texts = (config.text_column,)
     others = (config.id_column, config.items_column, config.vector_column)
     return {name for name in (*texts, *others) if name is not None}
 
@@ -246,7 +256,10 @@ def _check_nesting(payload: Any) -> None:
 
 
 def _inner(value: Any) -> Iterable[Any]:
-    values: Iterable[Any] = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        values: Iterable[Any] = value.values()
+    else:
+        values = value
     return (inner for inner in values if isinstance(inner, (Mapping, list, tuple)))
 
 
@@ -277,7 +290,10 @@ def as_time(name: str, value: Any) -> float | None:
                 f"`{name}` must be a time, got {value!r}", hint="write 2026-01-31T12:00"
             ) from error
     try:
-        seconds = value.timestamp() if isinstance(value, dt.datetime) else value
+        if isinstance(value, dt.datetime):
+            seconds = value.timestamp()
+        else:
+            seconds = value
         if (
             isinstance(seconds, (int, float))
             and not isinstance(seconds, bool)

@@ -53,7 +53,10 @@ def _condition(name: str, asked: Any) -> Callable[[Any], bool]:
     if isinstance(asked, Mapping):
         unknown = [bound for bound in asked if bound not in _RANGES]
         if unknown or not asked:
-            found = f"the unknown operator {unknown[0]!r}" if unknown else "an empty range"
+            if unknown:
+                found = f"the unknown operator {unknown[0]!r}"
+            else:
+                found = "an empty range"
             raise ConfigError(
                 f"`where` has {found} for {name!r}",
                 hint=f"a range takes {', '.join(_RANGES)}",

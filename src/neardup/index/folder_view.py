@@ -239,7 +239,9 @@ class FolderView:
 
     def text_of(self, number: int) -> str | None:
         """Return the text of a document, if texts are stored."""
-        return self.tables.text_of(number) if self._files.layout.has_texts else None
+        if self._files.layout.has_texts:
+            return self.tables.text_of(number)
+        return None
 
     def numbers(self) -> I64:
         """Return the numbers of all documents that have not expired, in insertion order."""

@@ -220,7 +220,10 @@ class Index(ReadableIndex):
                 handle_duplicate(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
                 self._put(change, document, sketches, text)
-            match = match_of(*best[0], is_estimate=self._is_estimate) if best else None
+            if best:
+                match = match_of(*best[0], is_estimate=self._is_estimate)
+            else:
+                match = None
             return Inserted(match is None, match)
 
         return self._store.change(make)

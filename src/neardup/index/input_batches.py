@@ -60,7 +60,10 @@ def one_content(value: Any, config: Config) -> pa.Array:
     if is_plain:
         raise DataError(f"a document must be a text, got {type(value).__name__}", hint="pass a str")
     alone = Config.of(config, strict=False, text_column=None, id_column=None, vector_column=None)
-    values: Any = np.asarray(value)[None] if config.measure in VECTOR_MEASURES else [value]
+    if config.measure in VECTOR_MEASURES:
+        values: Any = np.asarray(value)[None]
+    else:
+        values = [value]
     read = in_memory.read(
         values if config.items_column is None else in_memory.ItemSets(values), alone
     )

@@ -113,11 +113,10 @@ def search(
     view: StoreView, queries: Sketches, options: QueryOptions, settings: IndexSettings
 ) -> list[list[Hit]]:
     """Return the best documents of every query."""
-    found = (
-        find_contained(view, queries, options.least)
-        if options.is_containment
-        else find(view, queries, options.least, settings)
-    )
+    if options.is_containment:
+        found = find_contained(view, queries, options.least)
+    else:
+        found = find(view, queries, options.least, settings)
     return rank(view, found, queries.sizes.size, options.k, options.is_requested)
 
 
@@ -216,7 +215,10 @@ def rank(
             for place, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
                 if document is not None and (is_requested is None or is_requested(document)):
-                    shares = () if found.shares is None else found.shares[place].tolist()
+                    if found.shares is None:
+                        shares = ()
+                    else:
+                        shares = found.shares[place].tolist()
                     hits.append(Hit(document, float(similarities[place]), *shares))
             at[query] = stop
             if k is not None and len(hits) >= k:

@@ -285,11 +285,10 @@ def directory_of(parts: Any, num_postings: int) -> I64:
     bits = directory_bits(num_postings)
     counts = np.zeros((1 << bits) + 1, np.int64)
     for keys in parts:
-        beginnings = (
-            (keys >> np.uint64(64 - bits)).astype(np.int64)
-            if bits
-            else np.zeros(keys.size, np.int64)
-        )
+        if bits:
+            beginnings = (keys >> np.uint64(64 - bits)).astype(np.int64)
+        else:
+            beginnings = np.zeros(keys.size, np.int64)
         counts[1:] += np.bincount(beginnings, minlength=1 << bits)
     return np.cumsum(counts)
 
@@ -352,20 +351,20 @@ class Segment:
             )
         self.sections, self.num_docs = _read_header(path, self._map, size, layout)
         self.arrays = {name: self._array(section) for name, section in self.sections.items()}
-        self._items = (
-            {name: self.arrays[name] for name in item_columns(layout.config)}
-            if layout.has_items
-            else {}
-        )
+        if layout.has_items:
+            self._items = {name: self.arrays[name] for name in item_columns(layout.config)}
+        else:
+            self._items = {}
 
     def _array(self, section: Section) -> Any:
         count = section.rows * section.columns
-        array = (
-            np.frombuffer(self._map, section.kind, count, section.offset)
-            if count
-            else np.empty(0, section.kind)
-        )
-        return array.reshape(section.rows, section.columns) if section.name in _MATRICES else array
+        if count:
+            array = np.frombuffer(self._map, section.kind, count, section.offset)
+        else:
+            array = np.empty(0, section.kind)
+        if section.name in _MATRICES:
+            return array.reshape(section.rows, section.columns)
+        return array
 
     def request_postings(self, keys: U64, names: SegmentPostings) -> Iterator[None]:
         """Request the pages that a lookup of these keys reads, in steps, because each read determines the next.
@@ -375,11 +374,10 @@ class Segment:
         directory = self.arrays[names.directory]
         bits = directory_bits(self.arrays[names.keys].size)
         keys = np.unique(keys)
-        parts = (
-            (keys >> np.uint64(64 - bits)).astype(np.int64)
-            if bits
-            else np.zeros(keys.size, np.int64)
-        )
+        if bits:
+            parts = (keys >> np.uint64(64 - bits)).astype(np.int64)
+        else:
+            parts = np.zeros(keys.size, np.int64)
         self.request(names.directory, parts, parts + 2)
         yield
         self.request(names.keys, directory[parts], directory[parts + 1])

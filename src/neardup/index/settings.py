@@ -83,11 +83,10 @@ def new_settings(config: Config, store: str, *, containment: bool = False) -> In
     check_type("containment", containment, bool, "True or False")
     check_choice("store", store, STORES)
     for name in sorted(config.given & _OF_RUNS):
-        hint = (
-            "store it in the payload, and filter queries with where="
-            if name == "group_column"
-            else f"leave `{name}` out"
-        )
+        if name == "group_column":
+            hint = "store it in the payload, and filter queries with where="
+        else:
+            hint = f"leave `{name}` out"
         raise ConfigError(f"`{name}` does not apply to an index", hint=hint)
     if config.measure == "weighted" and config.items_column is None:
         config = Config.of(config, items_column="items")
@@ -104,7 +103,10 @@ def _check_together(config: Config, store: str, *, containment: bool) -> None:
             hint="create it with containment=True instead",
         )
     if containment and (config.measure != "jaccard" or store == "signature"):
-        what = f"measure {config.measure!r}" if config.measure != "jaccard" else "store 'signature'"
+        if config.measure != "jaccard":
+            what = f"measure {config.measure!r}"
+        else:
+            what = "store 'signature'"
         raise ConfigError(
             f"containment=True needs stored sets, got {what}", hint="leave one of the two out"
         )

@@ -47,11 +47,9 @@ def sketch_contents(contents: pa.Array, plan: Plan, config: Config) -> Sketches:
 
 def sizes_of(items: Items) -> I64:
     """Return the sizes of sets; a vector counts as 1."""
-    return (
-        np.diff(items.ends)
-        if isinstance(items, (Sets, Weights))
-        else np.ones(num_docs_of(items), np.int64)
-    )
+    if isinstance(items, (Sets, Weights)):
+        return np.diff(items.ends)
+    return np.ones(num_docs_of(items), np.int64)
 
 
 def item_arrays(items: Items | None) -> dict[str, Any]:
@@ -170,7 +168,10 @@ def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -
                 arrays[name] = np.concatenate([record[3][name] for record in records])
             else:
                 rows = np.array([record[3][name] for record in records], kind)
-                arrays[name] = rows.reshape(len(blobs), width) if width else rows.reshape(-1)
+                if width:
+                    arrays[name] = rows.reshape(len(blobs), width)
+                else:
+                    arrays[name] = rows.reshape(-1)
         items = items_from(arrays, layout.config)
         check_items(
             items,
@@ -256,7 +257,10 @@ class GrowingSketches:
         arrays = {"signatures": sketches.signatures, "keys": sketches.keys, "sizes": sketches.sizes}
         for name, array in (arrays | item_arrays(sketches.items)).items():
             if name == "ends":
-                last = self._buffers[name][self._used[name] - 1] if name in self._buffers else 0
+                if name in self._buffers:
+                    last = self._buffers[name][self._used[name] - 1]
+                else:
+                    last = 0
                 array = array[1:] + last if name in self._buffers else array
             self._extend(name, array)
 
@@ -283,9 +287,10 @@ class GrowingSketches:
 
 def take_sketches(sketches: Sketches, docs: I64, config: Config) -> Sketches:
     """Copy some documents."""
-    items = (
-        None if sketches.items is None else take_items(item_arrays(sketches.items), docs, config)
-    )
+    if sketches.items is None:
+        items = None
+    else:
+        items = take_items(item_arrays(sketches.items), docs, config)
     return Sketches(items, sketches.signatures[docs], sketches.keys[docs], sketches.sizes[docs])
 
 

@@ -13,7 +13,9 @@ def free_bytes() -> int:
     """Return the free memory of the system or of the control group of the process, whichever is less."""
     free = _system_free_bytes()
     limit, used = (_group_bytes(name) for name in ("memory.max", "memory.current"))
-    return free if limit is None or used is None else max(0, min(free, limit - used))
+    if limit is None or used is None:
+        return free
+    return max(0, min(free, limit - used))
 
 
 def _system_free_bytes() -> int:

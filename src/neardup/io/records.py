@@ -134,11 +134,9 @@ class Verdicts:
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the sizes of the clusters of some rows."""
-        return (
-            np.ones(stop - start, np.int64)
-            if self.cluster_sizes is None
-            else self.cluster_sizes[start:stop]
-        )
+        if self.cluster_sizes is None:
+            return np.ones(stop - start, np.int64)
+        return self.cluster_sizes[start:stop]
 
 
 def text_bytes(texts: pa.Array) -> npt.NDArray[np.int64]:

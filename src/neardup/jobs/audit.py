@@ -97,7 +97,10 @@ class _Keyed:
             if own >= 0:
                 # The hash uses the row within the part, because parts are not numbered in the first
                 # pass.
-                first = self.documents.first_rows[part] if self.documents.first_rows.size else 0
+                if self.documents.first_rows.size:
+                    first = self.documents.first_rows[part]
+                else:
+                    first = 0
                 rows = batch.column("row").to_numpy() - first
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
                 columns += [batch.column("group"), batch.column("text")]
@@ -122,7 +125,10 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
     drawn = _draw(run, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
         sample = _prepare(drawn, run)
-        found = list(_of_sample(run.listed(), sample, run.config.threshold)) if run.listed else []
+        if run.listed:
+            found = list(_of_sample(run.listed(), sample, run.config.threshold))
+        else:
+            found = []
         claimed = _claims(
             [*_of_sample(run.removed(), sample, run.config.threshold), *found], sample
         )

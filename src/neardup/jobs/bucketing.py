@@ -152,8 +152,6 @@ def merge_signatures(
 
 
 def _kind(value: Any) -> str:
-    return (
-        f"{value.dtype}{list(value.shape)}"
-        if isinstance(value, np.ndarray)
-        else type(value).__name__
-    )
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return type(value).__name__

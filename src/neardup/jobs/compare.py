@@ -52,11 +52,9 @@ class Comparison:
 
     def similarity(self, measure: str) -> float:
         """Return the similarity by "jaccard", or the larger share by "containment"."""
-        return (
-            max(self.containment_a, self.containment_b)
-            if asks_containment(measure)
-            else self.jaccard
-        )
+        if asks_containment(measure):
+            return max(self.containment_a, self.containment_b)
+        return self.jaccard
 
 
 def compare(

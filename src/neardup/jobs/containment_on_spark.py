@@ -166,9 +166,10 @@ def remove_containers(
             [found], lambda batch: choose_best(pairs_in(batch)), schema.CONTAINMENT_SELECTION
         )
         selection = engine.checkpoint("selection", lambda: best)
-        row_pairs = (
-            engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS) if config.pairs else None
-        )
+        if config.pairs:
+            row_pairs = engine.map_tables([found], pairs_in, schema.CONTAINMENT_PAIRS)
+        else:
+            row_pairs = None
     equal = engine.map_tables([selection], _count_equal, schema.COUNTS)
     return PipelineOutcome(
         plan=plan,

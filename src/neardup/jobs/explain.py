@@ -125,7 +125,10 @@ def _is(
 
 
 def _no_document(run: str, doc_id: str, ids: list[str]) -> DataError:
-    known = f"ids look like {', '.join(ids[:3])}" if ids else "the run has no documents"
+    if ids:
+        known = f"ids look like {', '.join(ids[:3])}"
+    else:
+        known = "the run has no documents"
     return DataError(
         f"no document of {run} is named {doc_id!r}", hint=near_names(doc_id, ids) or known
     )
@@ -192,7 +195,10 @@ def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
         check_text("doc_id", doc_id)
     ids = texts.column("doc_id")
     is_known = isinstance(doc_id, str) == pa.types.is_string(ids.type)
-    rows = texts.column("row").filter(pc.equal(ids, doc_id)).to_pylist() if is_known else []
+    if is_known:
+        rows = texts.column("row").filter(pc.equal(ids, doc_id)).to_pylist()
+    else:
+        rows = []
     rows = [own for own in rows if row is None or own == row]
     if not rows:
         shown = [str(known) for known in ids.slice(0, _MANY_IDS).to_pylist()]

@@ -65,11 +65,10 @@ class FileRun(abc.ABC):
         """Write the tables, and collect what the report says about files."""
         with watch.stage("write", *self.write_steps()) as advance:
             self.write(outcome, advance)
-        pairs = (
-            self.workspace.facts(self.output.drafts["pairs"])
-            if self.config.pairs
-            else {"num_pairs": None}
-        )
+        if self.config.pairs:
+            pairs = self.workspace.facts(self.output.drafts["pairs"])
+        else:
+            pairs = {"num_pairs": None}
         return Results(
             counts=self.count(outcome),
             num_pairs=pairs["num_pairs"],

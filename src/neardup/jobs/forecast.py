@@ -364,11 +364,15 @@ def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> i
     """The peak memory of a run; its sets are kept in memory if they fit in a third of the limit."""
     limit = Memory(config.memory).limit
     threads = config.threads or available_cores()
-    sets = (
-        8 * contents.shingles if holds_items(config) and 8 * contents.shingles <= limit // 3 else 0
-    )
+    if holds_items(config) and 8 * contents.shingles <= limit // 3:
+        sets = 8 * contents.shingles
+    else:
+        sets = 0
     table = documents * (_DOCUMENT_BYTES + 16 * plan.bands)
-    joined = contents.postings * _POSTING_BYTES + 2 * contents.shingles if plan.is_exact else 0
+    if plan.is_exact:
+        joined = contents.postings * _POSTING_BYTES + 2 * contents.shingles
+    else:
+        joined = 0
     return min(_BASE_BYTES + threads * _THREAD_BYTES + sets + table + joined, limit)
 
 

@@ -202,9 +202,10 @@ def check_settings(config: Config) -> None:
     """Raise for settings that do not apply to neighbours."""
     for name in _NOT_HERE:
         if getattr(config, name):
-            hint = (
-                "pass the new documents as queries=" if name == "against" else f"leave `{name}` out"
-            )
+            if name == "against":
+                hint = "pass the new documents as queries="
+            else:
+                hint = f"leave `{name}` out"
             raise ConfigError(f"`{name}` does not apply to neighbours", hint=hint)
 
 
@@ -227,7 +228,9 @@ def find_neighbours(
     )
     own = asking.name(asking.rows[at])
     other = docs.name(docs.rows[places])
-    shares = finder.shares(at, places) if isinstance(finder, SetFinder) and is_containment else ()
+    shares: Sequence[npt.NDArray[np.float64]] = ()
+    if isinstance(finder, SetFinder) and is_containment:
+        shares = finder.shares(at, places)
     columns = neighbours_schema(asking, docs)
     return pa.table(
         [own[0], other[0], values, ranks, *shares, *own[1:], *other[1:]], schema=columns
@@ -245,7 +248,10 @@ def options_for(config: Config, wanted: Wanted, num_docs: int) -> SearchOptions:
     least = config.threshold if config.is_threshold_given else 0.0
     # Neighbours must exceed this; a similarity of 0 never counts.
     above = math.nextafter(least, 0.0) if least > 0 else 0.0
-    share = _SHARES[wanted.contained] if config.asks_containment else int(kernel.OF_UNION)
+    if config.asks_containment:
+        share = _SHARES[wanted.contained]
+    else:
+        share = int(kernel.OF_UNION)
     return SearchOptions(k=max(min(wanted.k or 1, num_docs), 1), above=above, share=share)
 
 
@@ -449,9 +455,8 @@ def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: W
     if num_rejected > num_documents:
         watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
     else:
-        rejected = (
-            "1 row cannot be used:"
-            if num_rejected == 1
-            else f"{num_rejected:,} rows cannot be used; the first is"
-        )
+        if num_rejected == 1:
+            rejected = "1 row cannot be used:"
+        else:
+            rejected = f"{num_rejected:,} rows cannot be used; the first is"
         watch.warn(f"{rejected} {first}")

@@ -67,7 +67,10 @@ class _Search(NamedTuple):
         """Answer some queries; documents are named by position."""
         found = (local.find_all if self.k is None else local.find_best)(finder, start, stop)
         at, places, values, _ = found
-        shares = finder.shares(at, places) if isinstance(finder, SetFinder) else (values, values)
+        if isinstance(finder, SetFinder):
+            shares = finder.shares(at, places)
+        else:
+            shares = (values, values)
         return dict(zip(_LISTED.names, (at, places, values, *shares), strict=True))
 
 

@@ -76,7 +76,9 @@ class DedupFolder:
     def files(self, workspace: Workspace) -> tuple[str, ...]:
         """Return the names of all files below the folder."""
         written = written_files(workspace.folder / _DRAFTS)
-        return written if self.page is None else tuple(sorted({*written, self.page}))
+        if self.page is None:
+            return written
+        return tuple(sorted({*written, self.page}))
 
     def write_page(self, workspace: Workspace, report: Report) -> None:
         """Write the report as a page among the drafts, if requested."""

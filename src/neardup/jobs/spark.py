@@ -69,7 +69,10 @@ class SparkFrame:
         storage = self.engine.storage
         with watch.stage("report"):
             found: Any = outcome.row_pairs
-            row_pairs = None if found is None else storage.checkpoint("pairs", lambda: found)
+            if found is None:
+                row_pairs = None
+            else:
+                row_pairs = storage.checkpoint("pairs", lambda: found)
             top = results.largest_clusters(selection, self.config.per_cluster)
             ids = source.ids()
             for row, doc_id in (("kept_row", "cluster_id"), ("weakest_row", "weakest_id")):
@@ -152,7 +155,10 @@ class SparkFiles(FileRun):
         selection = outcome.selection
         total = self.engine.total
         files = self.engine.tables(self.source)
-        by_row = schema.CONTAINMENT_SELECTION if self.config.asks_containment else schema.SELECTION
+        if self.config.asks_containment:
+            by_row = schema.CONTAINMENT_SELECTION
+        else:
+            by_row = schema.SELECTION
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
         self._write_table(
             "removed", partial(files.write_removed, selection), total(selection), columns
@@ -223,7 +229,10 @@ class SparkFiles(FileRun):
         removed = results.count_selection(
             self.source, outcome.selection, outcome.clustered, self.engine
         )
-        against = self._count_rows("reference") if self.source.num_references else None
+        if self.source.num_references:
+            against = self._count_rows("reference")
+        else:
+            against = None
         return Counts(
             self._count_rows("own"), self.source.counted["own_bytes"], **removed, against=against
         )

@@ -220,10 +220,13 @@ def check_against(config: Config) -> None:
 
 def _with_earlier_seed(config: Config, folder: Path) -> Config:
     """Reuse the random seed of an interrupted run, if this run draws one, too."""
-    earlier: Any = (
-        earlier_manifest(folder).get("drawn_seed") if isinstance(config.seed, DrawnSeed) else None
-    )
-    return config if earlier is None else Config.of(config, seed=DrawnSeed(earlier))
+    if isinstance(config.seed, DrawnSeed):
+        earlier: Any = earlier_manifest(folder).get("drawn_seed")
+    else:
+        earlier = None
+    if earlier is None:
+        return config
+    return Config.of(config, seed=DrawnSeed(earlier))
 
 
 def _manifest(
@@ -269,7 +272,10 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
     for path in (file.path for file in files if not is_remote(file.path)):
         real = real_paths.of(path)
         if f"{real}/".startswith(f"{whole.rstrip('/')}/"):
-            what = "is the input itself" if real == whole else f"contains the input {path}"
+            if real == whole:
+                what = "is the input itself"
+            else:
+                what = f"contains the input {path}"
             raise ConfigError(
                 f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean"
             )

@@ -53,9 +53,10 @@ def warn_of_templates(
     rows = np.unique(
         np.concatenate([np.empty(0, np.int64), *(cluster.sample for cluster in clusters)])
     )
-    sets = (
-        dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True)) if rows.size else {}
-    )
+    if rows.size:
+        sets = dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True))
+    else:
+        sets = {}
     found = [
         cluster
         for cluster in clusters
@@ -74,7 +75,10 @@ def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> st
     >>> print(advise_on_templates(340, 400, 6).partition(";")[0])
     340 of 400 removed documents, in 6 clusters, share little but a template with the kept document
     """
-    in_clusters = "1 cluster" if num_clusters == 1 else f"{num_clusters:,} clusters"
+    if num_clusters == 1:
+        in_clusters = "1 cluster"
+    else:
+        in_clusters = f"{num_clusters:,} clusters"
     return (
         f"{num_removed:,} of {num_all:,} removed documents, in {in_clusters}, share little but a template with the "
         "kept document; if they are different documents, pass the template with --ignore FILE, or compare web pages "

@@ -31,7 +31,9 @@ class KernelCache:
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Self | None:
         """Return the locator of a kernel, None for other functions."""
-        return cls(py_func) if Path(py_file).resolve().parent == _KERNELS else None
+        if Path(py_file).resolve().parent == _KERNELS:
+            return cls(py_func)
+        return None
 
     def ensure_cache_path(self) -> None:
         """Do nothing: `cache_folder` exists and is writable."""

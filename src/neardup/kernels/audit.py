@@ -25,7 +25,10 @@ def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, v
         size_a, size_b = ends[doc + 1] - ends[doc], other_ends[other + 1] - other_ends[other]
         needed = least_overlap(size_a, size_b, threshold)
         overlap = shared_items(shingles, ends, doc, others, other_ends, other, needed)
-        values[at] = overlap / (size_a + size_b - overlap) if overlap >= 0 else 0.0
+        if overlap >= 0:
+            values[at] = overlap / (size_a + size_b - overlap)
+        else:
+            values[at] = 0.0
 
 
 @kernel

@@ -92,7 +92,10 @@ def star_links(keys, rows, linked, smallest):
             find_firsts_by_sorting(part_keys, firsts)
         for at in range(stop - start):
             first = firsts[at]
-            lows[first] = part_rows[at] if first == at else min(lows[first], part_rows[at])
+            if first == at:
+                lows[first] = part_rows[at]
+            else:
+                lows[first] = min(lows[first], part_rows[at])
         for at in range(stop - start):
             low = lows[firsts[at]]
             if part_rows[at] != low:

@@ -272,7 +272,10 @@ def _number_by_sorting(shingles, start, end):
     order = order_of(values)
     number = 0
     for at in range(1, order.size):
-        number = number + 1 if values[order[at]] == values[order[at - 1]] else 0
+        if values[order[at]] == values[order[at - 1]]:
+            number = number + 1
+        else:
+            number = 0
         if number:
             shingles[start + order[at]] = _repetition(values[order[at]], number)
 

@@ -47,7 +47,12 @@ def decode(source, at, end):
     first = np.int64(source[at])
     if first < 0x80:
         return first, 1
-    width = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if first < 0xE0:
+        width = 2
+    elif first < 0xF0:
+        width = 3
+    else:
+        width = 4
     if first < 0xC2 or first > 0xF4 or at + width > end:
         return REPLACEMENT, 1
     point = first & (0x7F >> width)
@@ -55,7 +60,10 @@ def decode(source, at, end):
         if (source[following] & 0xC0) != 0x80:
             return REPLACEMENT, 1
         point = (point << 6) | (np.int64(source[following]) & 0x3F)
-    is_overlong = point < 0x800 if width == 3 else width == 4 and point < 0x10000
+    if width == 3:
+        is_overlong = point < 0x800
+    else:
+        is_overlong = width == 4 and point < 0x10000
     if is_overlong or point > 0x10FFFF or (point & ~0x7FF) == 0xD800:
         return REPLACEMENT, 1
     return point, width
@@ -67,7 +75,12 @@ def _encode(point, target, to):
     if point < 0x80:
         target[to] = point
         return 1
-    width = 2 if point < 0x800 else 3 if point < 0x10000 else 4
+    if point < 0x800:
+        width = 2
+    elif point < 0x10000:
+        width = 3
+    else:
+        width = 4
     for at in range(to + width - 1, to, -1):
         target[at] = 0x80 | (point & 0x3F)
         point >>= 6

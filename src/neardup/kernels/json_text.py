@@ -113,7 +113,12 @@ def _unescape_unit(source, at, target, to):
     if point < 0x80:
         target[to] = point
         return num_read, 1
-    width = 2 if point < 0x800 else 3 if point < 0x10000 else 4
+    if point < 0x800:
+        width = 2
+    elif point < 0x10000:
+        width = 3
+    else:
+        width = 4
     position = to + width
     lead = 0xF00 >> width & 0xFF
     while position > to + 1:

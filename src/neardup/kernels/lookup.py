@@ -30,7 +30,10 @@ def _first_at(keys, low, high, key):
 @inner
 def _part_of(directory, bits, key):
     """Return the range of postings that may contain a key."""
-    part = np.int64(key >> np.uint64(WHOLE - bits)) if bits > 0 else np.int64(0)
+    if bits > 0:
+        part = np.int64(key >> np.uint64(WHOLE - bits))
+    else:
+        part = np.int64(0)
     return directory[part], directory[part + 1]
 
 
@@ -74,7 +77,9 @@ def _grown(numbers):
 @uncounted
 def _is_within(size, other, threshold):
     """Whether two sets of these sizes can be similar; always true for a threshold of 0."""
-    return min(size, other) / max(size, other) >= threshold if threshold > 0.0 else True
+    if threshold > 0.0:
+        return min(size, other) / max(size, other) >= threshold
+    return True
 
 
 @inner

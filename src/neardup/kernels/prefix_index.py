@@ -137,7 +137,9 @@ def _find_list(shingle, index):
             low = middle + 1
         else:
             high = middle
-    return index.lists[low] if low < starts[place + 1] and spreads[low] == spread else np.int64(-1)
+    if low < starts[place + 1] and spreads[low] == spread:
+        return index.lists[low]
+    return np.int64(-1)
 
 
 @kernel

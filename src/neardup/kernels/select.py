@@ -30,7 +30,10 @@ def lead(order, starts, partners, similarities, matches, values):
             if not is_done[partner]:
                 continue
             if similarities[at] == 1.0:
-                matches[doc] = partner if matches[partner] == NOBODY else matches[partner]
+                if matches[partner] == NOBODY:
+                    matches[doc] = partner
+                else:
+                    matches[doc] = matches[partner]
                 values[doc] = values[partner]
                 break
             if matches[partner] == NOBODY and (

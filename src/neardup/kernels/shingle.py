@@ -269,9 +269,10 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             if combining == 0:
                 starter = entry
             last_combining = combining
-            point = (
-                REPLACEMENT if entry & UNKNOWN else (point + np.int64(entry)) & np.int64(FOLD_MASK)
-            )
+            if entry & UNKNOWN:
+                point = REPLACEMENT
+            else:
+                point = (point + np.int64(entry)) & np.int64(FOLD_MASK)
             run = np.uint32(0)
             if entry & SPACE:
                 run = SPACE

@@ -153,7 +153,10 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
             _min_all_lines(multipliers, addends, num_slots, shingles, start, end, smallest)
             for slot in range(num_slots):
                 fallback = (smallest[slot] >> np.uint32(1)) | FALLBACK
-                slots[slot] = fallback if slots[slot] == NO_SHINGLES else slots[slot]
+                if slots[slot] == NO_SHINGLES:
+                    slots[slot] = fallback
+                else:
+                    slots[slot] = slots[slot]
             continue
         num_empty = np.int64(0)
         for slot in range(num_slots):

@@ -154,7 +154,9 @@ def sketch_rows(
 def slots_of_all(num_docs: int, num_slots: int, slots_of: Callable[[slice], Slots]) -> Slots:
     """Return the slots of all vectors, computed RUN_DOCS at a time."""
     parts = [slots_of(run) for run in runs(num_docs)]
-    return np.concatenate(parts) if parts else np.empty((0, num_slots), np.uint8)
+    if parts:
+        return np.concatenate(parts)
+    return np.empty((0, num_slots), np.uint8)
 
 
 def runs(num_docs: int) -> Iterator[slice]:
@@ -167,11 +169,10 @@ def content_words(contents: pa.Array) -> tuple[U64, I64]:
     _, offsets, data = contents.buffers()
     view = np.frombuffer(offsets, np.int64)[contents.offset : contents.offset + len(contents) + 1]
     source = np.frombuffer(data or b"", np.uint8)[view[0] : view[-1]]
-    words = (
-        np.require(source.view(np.uint64), requirements="A")
-        if source.size
-        else np.empty(0, np.uint64)
-    )
+    if source.size:
+        words = np.require(source.view(np.uint64), requirements="A")
+    else:
+        words = np.empty(0, np.uint64)
     words.flags.writeable = (
         False  # Numba compiles kernels for writable and read-only arrays separately: use one kind
     )
@@ -181,7 +182,9 @@ def content_words(contents: pa.Array) -> tuple[U64, I64]:
 def content_rows(contents: pa.Array) -> U64:
     """Return binary contents of equal length as a matrix of words, one row per document."""
     words, ends = content_words(contents)
-    return words.reshape(ends.size - 1, -1) if ends.size > 1 else np.empty((0, 0), np.uint64)
+    if ends.size > 1:
+        return words.reshape(ends.size - 1, -1)
+    return np.empty((0, 0), np.uint64)
 
 
 def num_docs_of(items: kernel.Items) -> int:
@@ -220,5 +223,8 @@ def concatenated(batches: Sequence[Items]) -> Items:
                 np.zeros(1, np.int64),
                 *(start + ends[1:] for start, ends in zip(starts, parts, strict=False)),
             ]
-        fields[name] = np.concatenate(parts) if isinstance(first, np.ndarray) else first
+        if isinstance(first, np.ndarray):
+            fields[name] = np.concatenate(parts)
+        else:
+            fields[name] = first
     return type(filled[0])(**fields)

@@ -68,11 +68,10 @@ def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Sh
 
 def _texts(config: Config, reading: Config) -> Iterator[pa.Array]:
     """Iterate over the texts of the documents, in batches."""
-    by_column = (
-        reading
-        if config.text_column is None
-        else Config.of(reading, text_column=config.text_column)
-    )
+    if config.text_column is None:
+        by_column = reading
+    else:
+        by_column = Config.of(reading, text_column=config.text_column)
     for file in find_files(config.ignore, reading):
         form = formats.load(file.format)
         names = form.column_names(file, reading)
@@ -81,7 +80,10 @@ def _texts(config: Config, reading: Config) -> Iterator[pa.Array]:
                 f"`ignore` names {file.path}, which is plain text, but items are compared",
                 hint=f"name a file with the column {config.items_column!r}",
             )
-        columns = Columns(text=()) if names is None else choose_columns(file, names, by_column)
+        if names is None:
+            columns = Columns(text=())
+        else:
+            columns = choose_columns(file, names, by_column)
         for span in form.split(file):
             for records in form.read(file, span, columns, reading):
                 yield records.texts

@@ -182,7 +182,10 @@ def raw_sets(shingles: U64, ends: I64) -> Sets:
 def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:
     """Return the signature of every text, written to `out` if given."""
     source, offsets = text_buffers(texts)
-    signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32) if out is None else out
+    if out is None:
+        signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32)
+    else:
+        signatures = out
     for start, stop in _cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
         _sketch(shingles, ends, config, signatures[start:stop])
@@ -205,11 +208,10 @@ def text_buffers(texts: pa.Array) -> tuple[U8, I64]:
     """Return the bytes and the offsets of a string array without nulls, without a copy."""
     _, offsets, data = texts.buffers()
     width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    view = (
-        np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
-        if offsets
-        else np.zeros(1)
-    )
+    if offsets:
+        view = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
+    else:
+        view = np.zeros(1)
     return _readonly(data or b""), view.astype(np.int64)
 
 

@@ -52,11 +52,10 @@ def items(contents: pa.Array, config: Config) -> kernel.Weights:
     """Return the distinct items of every document, sorted by hash, with their weights."""
     words, ends = base.content_words(contents)
     pairs = words.reshape(-1, 2)
-    weights = (
-        pairs[:, 1].view(np.float64)
-        if pairs.flags.c_contiguous
-        else pairs[:, 1].copy().view(np.float64)
-    )
+    if pairs.flags.c_contiguous:
+        weights = pairs[:, 1].view(np.float64)
+    else:
+        weights = pairs[:, 1].copy().view(np.float64)
     hashes = base.mix(pairs[:, 0] ^ base.salt(config.seed))
     docs = np.repeat(np.arange(ends.size - 1), np.diff(ends) // 2)
     order = np.lexsort((hashes, docs))

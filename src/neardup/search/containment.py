@@ -176,9 +176,10 @@ def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
         pairs.column(name).to_numpy() for name in schema.CONTAINMENT_PAIRS.names
     )
     order = np.lexsort((reference, -share, rows))
-    is_first = (
-        np.r_[True, rows[order][1:] != rows[order][:-1]] if rows.size else np.empty(0, np.bool_)
-    )
+    if rows.size:
+        is_first = np.r_[True, rows[order][1:] != rows[order][:-1]]
+    else:
+        is_first = np.empty(0, np.bool_)
     best = order[is_first]
     columns = [rows[best], reference[best], share[best], own_share[best], share[best]]
     return pa.record_batch(

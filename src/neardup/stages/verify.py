@@ -44,11 +44,10 @@ def verify(
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
     components = batch.column("component").to_numpy()
-    starts = (
-        np.flatnonzero(np.r_[True, components[1:] != components[:-1]])
-        if places.size
-        else np.empty(0, np.int64)
-    )
+    if places.size:
+        starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]])
+    else:
+        starts = np.empty(0, np.int64)
     component_ends = np.r_[starts, places.size].astype(np.int64)
     is_reference = are_references(batch)
     initial = initial_state(roles_within(is_reference, config))
@@ -101,7 +100,10 @@ def roles_within(is_reference: Bools, config: Config) -> U8:
 
     With `only_against` input documents are compared with reference documents alone.
     """
-    own = kernel.COMPARED if config.only_against else kernel.COMPARED | kernel.ENTERED
+    if config.only_against:
+        own = kernel.COMPARED
+    else:
+        own = kernel.COMPARED | kernel.ENTERED
     return np.where(is_reference, kernel.ENTERED, own).astype(np.uint8)
 
 

@@ -122,7 +122,10 @@ def verify_blocks(
                 earlier = zip(outcomes, blocks, strict=False)
                 _compare_with_earlier(documents, outcome, earlier, parents, plan, config, walked)
                 _compare_within(documents, outcome, parents, plan, config, walked)
-        is_met = outcome.is_reference if config.only_against else outcome.is_kept
+        if config.only_against:
+            is_met = outcome.is_reference
+        else:
+            is_met = outcome.is_kept
         if is_leading and is_met.any():
             blocks.put(block.filter(pa.array(is_met)))
         outcomes.append(outcome)
@@ -203,7 +206,10 @@ def _walk_behind(
 ) -> None:
     """Compare a block, whose documents have these roles, with kept documents ahead of it."""
     before = 0 if kept is None else kept.num_rows
-    both = documents if kept is None else _joined(prepare(kept, plan, config), documents)
+    if kept is None:
+        both = documents
+    else:
+        both = _joined(prepare(kept, plan, config), documents)
     state = InitialState(
         roles=np.concatenate([np.full(before, ENTERED, np.uint8), roles]),
         values=np.concatenate([np.zeros(before), outcome.values]),
@@ -225,9 +231,10 @@ def _compare_with_earlier(
 ) -> None:
     """Compare a block with all documents of earlier ones, and record the unions in `parents`."""
     for earlier, batch in earlier_blocks:
-        is_met = (
-            earlier.is_reference if config.only_against else np.ones(earlier.rows.size, np.bool_)
-        )
+        if config.only_against:
+            is_met = earlier.is_reference
+        else:
+            is_met = np.ones(earlier.rows.size, np.bool_)
         if not is_met.any():
             continue
         places = np.concatenate([_places(earlier), _places(outcome)])

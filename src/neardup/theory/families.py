@@ -177,7 +177,9 @@ def bucket_width(threshold: float) -> float:
     >>> bucket_width(0.5)
     4.0
     """
-    return WIDTH_RATIO * SCALES["euclidean"].distance(threshold, 0) if threshold < 1 else 1.0
+    if threshold < 1:
+        return WIDTH_RATIO * SCALES["euclidean"].distance(threshold, 0)
+    return 1.0
 
 
 def slot_chance(measure: str, similarity: float, width: float = 0.0) -> float:
@@ -189,9 +191,9 @@ def slot_chance(measure: str, similarity: float, width: float = 0.0) -> float:
     if measure == "cosine":
         return _angle_chance(similarity)
     if measure == "euclidean":
-        return (
-            _line_chance(SCALES[measure].distance(similarity, 0), width) if similarity > 0 else 0.0
-        )
+        if similarity > 0:
+            return _line_chance(SCALES[measure].distance(similarity, 0), width)
+        return 0.0
     return similarity
 
 

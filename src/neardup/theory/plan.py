@@ -139,17 +139,17 @@ class Plan:
     @property
     def false_positive_area(self) -> float:
         """The area under the S-curve left of the threshold: buckets shared by documents that are not a pair."""
-        return 0.0 if self.is_exact else _integral(self.chance, 0.0, self.threshold)
+        if self.is_exact:
+            return 0.0
+        return _integral(self.chance, 0.0, self.threshold)
 
     @property
     def false_negative_area(self) -> float:
         """The area above the S-curve right of the threshold: pairs that share no bucket."""
-        return (
-            0.0
-            if self.is_exact
-            else _integral(
-                lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0
-            )
+        if self.is_exact:
+            return 0.0
+        return _integral(
+            lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0
         )
 
     def plot(
@@ -186,7 +186,10 @@ class Plan:
             return f"the exact method finds every pair with {self._scale} >= {self.threshold:g}"
         find = "finds" if self.bands == 1 else "find"
         found = f"{self.shape} {find} {_percent(self.recall_at_threshold, self.recall)} of pairs"
-        asked = "" if self.keeps_recall else f" (target {self.recall * 100:g} %)"
+        if self.keeps_recall:
+            asked = ""
+        else:
+            asked = f" (target {self.recall * 100:g} %)"
         return f"{found} at {self.threshold:g}{self._in_distance()}{asked}"
 
     def finding(self) -> str:
@@ -261,11 +264,10 @@ def _percent(ratio: float, below: float) -> str:
     """Format with enough digits to tell 99.99 % from 100 %, and a ratio less than `below` from `below`."""
     if ratio < 0.01:
         return "less than 1 %"
-    digits = (
-        0
-        if ratio < 0.9 or ratio == 1
-        else min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
-    )
+    if ratio < 0.9 or ratio == 1:
+        digits = 0
+    else:
+        digits = min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
     while ratio < below and digits < 6 and round(ratio * 100, digits) >= below * 100:
         digits += 1
     return f"{ratio * 100:.{digits}f} %"
@@ -286,7 +288,9 @@ def _why_settled(config: Config) -> str | None:
         return f"LSH: the exact join compares by jaccard, not by {config.measure}"
     if config.bands is not None or config.rows is not None:
         return "LSH: bands or rows are given"
-    return "LSH: at threshold 1 it finds every pair too" if config.threshold == 1 else None
+    if config.threshold == 1:
+        return "LSH: at threshold 1 it finds every pair too"
+    return None
 
 
 def as_exact(plan: Plan) -> Plan:
@@ -301,7 +305,10 @@ def plan_for(config: Config) -> Plan:
     >>> plan.bands, plan.rows
     (16, 6)
     """
-    width = families.bucket_width(config.threshold) if config.measure == "euclidean" else None
+    if config.measure == "euclidean":
+        width = families.bucket_width(config.threshold)
+    else:
+        width = None
     chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
     bands, rows = (0, 0) if config.asks_exact else _bands_and_rows(config, chance)
     is_filtered = (
@@ -372,9 +379,10 @@ def _bands_for(chance: float, target: float, rows: int) -> int:
         return 1
     too_many = NUM_PERM_CHOICES[-1] + 1
     miss = math.log1p(-(chance**rows))
-    bands = (
-        max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many)))) if miss else too_many
-    )
+    if miss:
+        bands = max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many))))
+    else:
+        bands = too_many
     while s_curve(chance, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
         bands += 1
     return bands

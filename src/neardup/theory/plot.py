@@ -68,9 +68,10 @@ def plot(
         )  # inside the axes it would hide part of a curve
         if path is None:
             return figure
-        metadata: dict[str, Any] = (
-            {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        )
+        if kind == "svg":
+            metadata: dict[str, Any] = {"Date": None, "Creator": None}
+        else:
+            metadata = {"Software": None}
         picture = io.BytesIO()
         figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     Path(path).write_bytes(picture.getvalue())
@@ -158,9 +159,8 @@ def _mark_step(axes: Any, plan: Plan, axis: _Axis, color: str) -> None:
         return
     step = axis.place(plan.curve_threshold)
     # For Jaccard, the chance of a slot is the similarity itself.
-    words = (
-        "(1/b)^(1/r)"
-        if plan.measure == "jaccard" and not axis.is_distance
-        else "step, by (1/b)^(1/r)"
-    )
+    if plan.measure == "jaccard" and not axis.is_distance:
+        words = "(1/b)^(1/r)"
+    else:
+        words = "step, by (1/b)^(1/r)"
     axes.axvline(step, color=color, linewidth=1, linestyle=":", label=f"{words}: {step:.3f}")

@@ -365,7 +365,9 @@ def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:
             hint="a shingle is a run of consecutive tokens, so their order matters: pass a list or a tuple",
         )
     runs = (tokens[start : start + size] for start in range(len(tokens) - size + 1))
-    return list(runs) if isinstance(tokens, str) else [tuple(run) for run in runs]
+    if isinstance(tokens, str):
+        return list(runs)
+    return [tuple(run) for run in runs]
 
 
 def _overlap(a: Mapping[Item, int], b: Mapping[Item, int]) -> int:
@@ -431,7 +433,10 @@ def _check_covered(columns: Sequence[AbstractSet[Any]], order: Iterable[Any], pl
 def _check_permutation(
     columns: Sequence[AbstractSet[Any]], permutation: Sequence[Any] | Mapping[Any, int], number: int
 ) -> None:
-    places = list(permutation.values()) if isinstance(permutation, Mapping) else list(permutation)
+    if isinstance(permutation, Mapping):
+        places = list(permutation.values())
+    else:
+        places = list(permutation)
     repeated = [place for place, count in Counter(places).items() if count > 1]
     if repeated:
         raise DataError(

@@ -47,11 +47,9 @@ def why_absent(run: RunView) -> str | None:
     if config.measure not in SET_MEASURES:
         return f"this run compared items by {config.measure}, not texts"
     if not run.is_from_files:
-        return (
-            None
-            if run.report.load("texts") is not None
-            else "the documents are no longer in memory"
-        )
+        if run.report.load("texts") is not None:
+            return None
+        return "the documents are no longer in memory"
     try:
         for entry in run.report.inputs:
             finished_run.find_again(entry, config)

@@ -75,16 +75,15 @@ class OtherColumns:
             table = form.table(file, config, without=shown)
         except DataError:
             return None
-        names = (
-            [] if table is None else [name for name in table.column_names if name][:_MAX_COLUMNS]
-        )
+        if table is None:
+            names = []
+        else:
+            names = [name for name in table.column_names if name][:_MAX_COLUMNS]
         return table.select(names) if table is not None and names else None
 
 
 def _cut(value: str) -> str:
     """Return a value, visibly truncated if it is long."""
-    return (
-        value
-        if len(value) <= _MAX_CHARACTERS
-        else f"{value[:_MAX_CHARACTERS]}… ({len(value):,} characters)"
-    )
+    if len(value) <= _MAX_CHARACTERS:
+        return value
+    return f"{value[:_MAX_CHARACTERS]}… ({len(value):,} characters)"

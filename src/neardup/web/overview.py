@@ -214,4 +214,6 @@ def _name_run(run: RunView) -> str:
 def _spelled(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    return str(value)

@@ -55,13 +55,17 @@ class _Sample(NamedTuple):
 def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     """Return the JSON of a page, escaped, of at most `limit` bytes if the overview alone is not longer."""
     sample = _draw(run)
-    absent = (
-        document_texts.why_absent(run) if has_texts else "this report was written without texts"
-    )
+    if has_texts:
+        absent = document_texts.why_absent(run)
+    else:
+        absent = "this report was written without texts"
     wanted = np.unique(
         np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone])
     )
-    texts = document_texts.gather(run, wanted.astype(np.int64)) if absent is None else None
+    if absent is None:
+        texts = document_texts.gather(run, wanted.astype(np.int64))
+    else:
+        texts = None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
     info["largest"] = [
         row | {name: _cut_id(row[name]) for name in ("id", "weakest_id")} for row in info["largest"]
@@ -89,11 +93,9 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
 
 def _cut_id(doc_id: str) -> str:
     """Cut a very long id, which the page shows cut anyway; the table of documents has the whole one."""
-    return (
-        doc_id
-        if len(doc_id) <= _MAX_OF_ID
-        else f"{doc_id[: _MAX_OF_ID // 2]}…{doc_id[-_MAX_OF_ID // 2 :]}"
-    )
+    if len(doc_id) <= _MAX_OF_ID:
+        return doc_id
+    return f"{doc_id[: _MAX_OF_ID // 2]}…{doc_id[-_MAX_OF_ID // 2 :]}"
 
 
 def _draw(run: RunView) -> _Sample:
@@ -111,11 +113,10 @@ def _draw(run: RunView) -> _Sample:
 
 def shown_members(members: I64, most: int = MAX_MEMBERS) -> I64:
     """Return the members of a cluster that are shown: all, or the most similar and the least similar ones."""
-    return (
-        members
-        if members.size <= most
-        else np.r_[members[: most // 2], members[members.size - most // 2 :]]
-    )
+    if members.size <= most:
+        return members
+    num_either = most // 2
+    return np.concatenate([members[:num_either], members[members.size - num_either :]])
 
 
 def _shown(run: RunView, number: int) -> I64:
@@ -225,7 +226,9 @@ class Pieces:
         costs = np.concatenate([np.full(starts.size, 8), self._sizes[is_used] + 1])
         order = np.argsort(places, kind="stable")
         too_much = int(np.searchsorted(np.cumsum(costs[order]), room, side="right"))
-        return _WHOLE if too_much == places.size else int(places[order[too_much]])
+        if too_much == places.size:
+            return _WHOLE
+        return int(places[order[too_much]])
 
     def beginning(self, key: int, cut: int) -> tuple[list[str], bool]:
         """Return the pieces of a text that begin before `cut`, and whether these are all."""

@@ -73,11 +73,10 @@ class RunView:
 
     def __post_init__(self) -> None:
         if not isinstance(self.report.load("removed"), pa.Table):
-            reason = (
-                "this run lists pairs"
-                if self.report.load("pairs") is not None
-                else "this run is on Spark"
-            )
+            if self.report.load("pairs") is not None:
+                reason = "this run lists pairs"
+            else:
+                reason = "this run is on Spark"
             raise NotStoredError(
                 f"{reason}, so it has no removed documents to show",
                 hint="show the folder that `neardup dedup -o` wrote",
@@ -91,7 +90,9 @@ class RunView:
     @property
     def name(self) -> str:
         """The name of the run: that of its folder."""
-        return Path(self.report.out).resolve().name if self.report.out else "a run in memory"
+        if self.report.out:
+            return Path(self.report.out).resolve().name
+        return "a run in memory"
 
     @cached_property
     def files(self) -> list[str]:
@@ -165,7 +166,10 @@ class RunView:
             removals.kept_keys[order], return_index=True, return_counts=True
         )
         starts = np.r_[firsts, order.size].astype(np.int64)
-        weakest = removals.similarities[order[starts[1:] - 1]] if keys.size else np.empty(0)
+        if keys.size:
+            weakest = removals.similarities[order[starts[1:] - 1]]
+        else:
+            weakest = np.empty(0)
         return Clusters(keys, counts + self.report.config.per_cluster, weakest, starts, order)
 
     @cached_property
@@ -177,7 +181,9 @@ class RunView:
         """Return the position of a removed document among the removals, None for a document that was not removed."""
         keys = self.removals.keys
         at = int(np.searchsorted(keys, key, sorter=self.by_key))
-        return int(self.by_key[at]) if at < keys.size and keys[self.by_key[at]] == key else None
+        if at < keys.size and keys[self.by_key[at]] == key:
+            return int(self.by_key[at])
+        return None
 
     @cached_property
     def rejected_keys(self) -> I64:
@@ -213,9 +219,9 @@ class RunView:
     def document_ids(self) -> pa.Array:
         """The ids of all documents, as texts, in input order."""
         clusters = self.report.load("clusters")
-        return (
-            pa.array([], pa.string()) if clusters is None else _texts_of(clusters.column("doc_id"))
-        )
+        if clusters is None:
+            return pa.array([], pa.string())
+        return _texts_of(clusters.column("doc_id"))
 
     def ids(self, keys: Sequence[int]) -> list[str]:
         """Return the ids of documents in clusters, or of any document if no row is blank."""
@@ -239,7 +245,9 @@ class RunView:
         ):
             return str(self.document_ids[position].as_py())
         place = self.place(key)
-        return str(place.row) if place.file is None else f"{place.file}:{place.row}"
+        if place.file is None:
+            return str(place.row)
+        return f"{place.file}:{place.row}"
 
     @property
     def settings(self) -> list[tuple[str, Any]]:

@@ -24,11 +24,10 @@ class TooManyMatchesError(DataError):
 
     def __init__(self, num_fitting: int) -> None:
         message = f"the matches have more than {MAX_ANSWER:,} bytes: an answer has room for the first {num_fitting}"
-        hint = (
-            f'request fewer: "k": {num_fitting}'
-            if num_fitting
-            else "read them with `neardup index query`"
-        )
+        if num_fitting:
+            hint = f'request fewer: "k": {num_fitting}'
+        else:
+            hint = "read them with `neardup index query`"
         super().__init__(message, hint=hint)
 
 

@@ -104,7 +104,10 @@ class ServedRun:
             if name == "id":
                 values = pc.rank(self._cluster_ids, tiebreaker="dense").to_numpy().astype(np.int64)
             else:
-                values = -clusters.sizes if name == "size" else clusters.weakest
+                if name == "size":
+                    values = -clusters.sizes
+                else:
+                    values = clusters.weakest
             self._orders[sort] = np.lexsort((clusters.keys, -values if sort != name else values))
         return self._orders[sort]
 
@@ -150,9 +153,9 @@ class ServedRun:
         if len(keys) not in HEAT_MAP or self._config.measure != "jaccard":
             return None
         contents = self._contents(keys)
-        return (
-            None if contents is None else document_texts.similarities_among(contents, self._config)
-        )
+        if contents is None:
+            return None
+        return document_texts.similarities_among(contents, self._config)
 
     def document(self, key: int) -> dict[str, Any]:
         """Return a document by key."""
@@ -161,9 +164,10 @@ class ServedRun:
                 f"there is no document {key}", hint="/v1/documents?search=... finds documents"
             )
         contents = self._contents([key])
-        num_shingles = (
-            None if contents is None else document_texts.count_shingles(contents[0], self._config)
-        )
+        if contents is None:
+            num_shingles = None
+        else:
+            num_shingles = document_texts.count_shingles(contents[0], self._config)
         return self._document(key) | {"shingles": num_shingles}
 
     def _is_no_document(self, key: int) -> bool:
@@ -205,12 +209,14 @@ class ServedRun:
     @property
     def _own_keys(self) -> I64:
         """The keys of the documents of the input, without those of --against; none while blank rows hide them."""
-        keys = self._texts.keys if self._texts.state == "here" else self._run.document_keys
-        return (
-            np.empty(0, np.int64)
-            if keys is None
-            else keys[max(0, keys.size - len(self._run.document_ids)) :]
-        )
+        keys: I64 | None
+        if self._texts.state == "here":
+            keys = self._texts.keys
+        else:
+            keys = self._run.document_keys
+        if keys is None:
+            return np.empty(0, np.int64)
+        return keys[max(0, keys.size - len(self._run.document_ids)) :]
 
     def _keys_of(self, found: pa.Array) -> I64:
         """The keys of the documents that a mask over all ids names."""
@@ -256,11 +262,10 @@ class ServedRun:
                 similarity = first["similarity"]
         if similarity is None and self._config.measure in SET_MEASURES:
             contents = self._contents([a, b])
-            similarity = (
-                None
-                if contents is None
-                else document_texts.similarities_among(contents, self._config)[0]
-            )
+            if contents is None:
+                similarity = None
+            else:
+                similarity = document_texts.similarities_among(contents, self._config)[0]
         has_columns = self._texts.state != "absent"
         one["columns"], other["columns"] = (
             self._columns.of(key) if has_columns else None for key in (a, b)
@@ -270,9 +275,18 @@ class ServedRun:
 
 def _excerpt(beginning: str, query: Query | None = None) -> str:
     """Return a line of a text: around the first word of a query, or its first words."""
-    words = sorted((*query.words, *query.beginnings), key=len, reverse=True) if query else []
-    found = re.search("|".join(map(re.escape, words)), beginning, re.IGNORECASE) if words else None
-    start = 0 if found is None or found.start() < EXCERPT // 2 else found.start() - EXCERPT // 4
+    if query:
+        words = sorted((*query.words, *query.beginnings), key=len, reverse=True)
+    else:
+        words = []
+    if words:
+        found = re.search("|".join(map(re.escape, words)), beginning, re.IGNORECASE)
+    else:
+        found = None
+    if found is None or found.start() < EXCERPT // 2:
+        start = 0
+    else:
+        start = found.start() - EXCERPT // 4
     start = beginning.rfind(" ", 0, start) + 1 if start else 0
     quoted = " ".join(beginning[start : start + EXCERPT].split())
     return f"… {quoted}" if start else quoted

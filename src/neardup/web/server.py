@@ -220,7 +220,10 @@ async def _answer_own_error(_: Request, error: Exception) -> JSONResponse:
         raise error
     if isinstance(error, UnknownError):
         return JSONResponse(problem("unknown", error.message, error.hint), 404)
-    code = "too_many_matches" if isinstance(error, TooManyMatchesError) else "refused"
+    if isinstance(error, TooManyMatchesError):
+        code = "too_many_matches"
+    else:
+        code = "refused"
     return JSONResponse(problem(code, error.message, error.hint), 400)
 
 
@@ -244,7 +247,10 @@ def _with_head(headers: Mapping[str, str] | None) -> dict[str, str] | None:
 
 
 async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
-    first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+    else:
+        first = {}
     place = ".".join(map(str, first.get("loc", ())))
     return JSONResponse(
         problem("invalid", f"{place}: {first.get('msg', error)}", "/docs lists all routes"), 422

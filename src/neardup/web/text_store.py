@@ -131,11 +131,15 @@ class TextStore:
 
     def parse(self, wanted: str) -> Query:
         """Return the words of a query; none while no text is indexed."""
-        return Query((), ()) if self._words is None else self._words.parse(wanted)
+        if self._words is None:
+            return Query((), ())
+        return self._words.parse(wanted)
 
     def find(self, query: Query) -> I64:
         """Return the keys, ascending, of the documents indexed so far that have every word of a query."""
-        return np.empty(0, np.int64) if self._words is None else self._words.find(query)
+        if self._words is None:
+            return np.empty(0, np.int64)
+        return self._words.find(query)
 
     def position(self, key: int) -> int | None:
         """Return the position of a document among all."""
@@ -144,13 +148,18 @@ class TextStore:
 
     def _content(self, at: int, most_bytes: int | None = None) -> bytes:
         start, stop = int(self._starts[at]), int(self._starts[at + 1])
-        size = stop - start if most_bytes is None else min(most_bytes, stop - start)
+        if most_bytes is None:
+            size = stop - start
+        else:
+            size = min(most_bytes, stop - start)
         return os.pread(self._file.fileno(), size, start)
 
     def num_bytes(self, key: int) -> int | None:
         """Return the size of a text; None for an unknown document."""
         at = self.position(key)
-        return None if at is None else int(self._starts[at + 1] - self._starts[at])
+        if at is None:
+            return None
+        return int(self._starts[at + 1] - self._starts[at])
 
     def content(self, key: int) -> bytes | None:
         """Return a whole text."""
@@ -160,7 +169,9 @@ class TextStore:
     def beginning(self, key: int) -> str:
         """Return the beginning of a text, from which lists quote; empty for an unknown document."""
         at = self.position(key)
-        return "" if at is None else self._content(at, _EXCERPT_BYTES).decode(errors="ignore")
+        if at is None:
+            return ""
+        return self._content(at, _EXCERPT_BYTES).decode(errors="ignore")
 
     def close(self) -> None:
         """Delete the temporary files."""

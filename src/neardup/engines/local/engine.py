@@ -232,7 +232,10 @@ class LocalEngine(Threads):
                 chosen[rows] = True
                 continue
             values = batch.column(column).to_numpy()
-            chosen[rows] = (values > 0) if below is None else (values > 0) & (values < below)
+            if below is None:
+                chosen[rows] = values > 0
+            else:
+                chosen[rows] = (values > 0) & (values < below)
         if without is not None:
             chosen[without.column("row").to_numpy()] = False
         return chosen
@@ -290,26 +293,29 @@ class LocalEngine(Threads):
         advance: Advance,
     ) -> Iterator[pa.RecordBatch]:
         """Group a view in memory if it fits, else by ranges of its keys; with too many ranges, sort it on disk."""
-        num_rows = num_rows_of(table) if where is None else int(np.count_nonzero(where))
-        size = num_rows * 8 * max(len(view.columns) for view in views)
-        cost = size * _GROUPING_COST
-        ranges = 1
-        if self._memory is not None:
-            while ranges <= _MAX_RANGES and self.threads * cost > ranges * (
-                self._memory.room() // 2
-            ):
-                ranges *= 2
+        if where is None:
+            num_rows = num_rows_of(table)
+        else:
+            num_rows = int(np.count_nonzero(where))
+        ranges = self._num_ranges(num_rows * 8 * max(len(view.columns) for view in views))
         if ranges > _MAX_RANGES:
             yield from self._map_sorted(table, views, step, where, advance)
             return
 
         # The columns may fit in memory even if grouping them does not.
-        most = float("inf") if self._memory is None else self._memory.room() // 6
+        if self._memory is None:
+            most = float("inf")
+        else:
+            most = self._memory.room() // 6
 
         def mapped(
             view: TableView, number: int, held: Sequence[pa.RecordBatch] | None
         ) -> pa.RecordBatch:
-            batches = filtered(table, view.columns, where) if held is None else held
+            batches: Iterable[pa.RecordBatch]
+            if held is None:
+                batches = filtered(table, view.columns, where)
+            else:
+                batches = held
             # No variable holds the batches of the range, so that they are freed before the step
             # begins.
             return step(
@@ -329,6 +335,16 @@ class LocalEngine(Threads):
                 advance(1)
             while waiting:
                 yield waiting.popleft().result()
+
+    def _num_ranges(self, num_bytes: int) -> int:
+        """Return into how many ranges to cut keys, so that the groups of all threads fit in memory."""
+        ranges = 1
+        if self._memory is None:
+            return ranges
+        cost = self.threads * num_bytes * _GROUPING_COST
+        while ranges <= _MAX_RANGES and cost > ranges * (self._memory.room() // 2):
+            ranges *= 2
+        return ranges
 
     def _map_sorted(
         self,

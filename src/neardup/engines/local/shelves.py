@@ -44,8 +44,14 @@ def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.T
     is_first = np.r_[True, np.diff(labels[order]) != 0][: rows.size]
     firsts = np.flatnonzero(is_first)
     component = np.cumsum(is_first) - 1
-    costs = np.add.reduceat(cost[order], firsts) if rows.size else np.empty(0, np.int64)
-    is_large = (costs > limit)[component] if limit is not None else np.zeros(rows.size, np.bool_)
+    if rows.size:
+        costs = np.add.reduceat(cost[order], firsts)
+    else:
+        costs = np.empty(0, np.int64)
+    if limit is not None:
+        is_large = (costs > limit)[component]
+    else:
+        is_large = np.zeros(rows.size, np.bool_)
     texts = np.where(is_large, 0, sizes[order])
     shelf = (np.cumsum(texts) - texts)[firsts][component] // shelf_bytes
     spent = np.cumsum(cost[order]) - cost[order]
@@ -253,9 +259,10 @@ def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
 
 def _whole_components(labels: I64, sizes: I64) -> Iterator[slice]:
     """Split contiguous components into runs of about one batch."""
-    lasts = (
-        np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) if labels.size else np.empty(0, int)
-    )
+    if labels.size:
+        lasts = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True])
+    else:
+        lasts = np.empty(0, int)
     starts = np.r_[0, lasts + 1]
     for first, stop in runs(np.cumsum(sizes)[lasts]):
         yield slice(starts[first], starts[stop])

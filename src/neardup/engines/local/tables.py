@@ -95,7 +95,10 @@ class FileTable:
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part, path in enumerate(self._paths):
-            written = None if self._written is None else self._written.get(part)
+            if self._written is None:
+                written = None
+            else:
+                written = self._written.get(part)
             for batch in read_batches(path, list(columns)) if written is None else written:
                 yield batch if self._documents is None else self._documents.renumber(part, batch)
 
@@ -111,7 +114,9 @@ def batches_of(table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
 
 def held_table(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table:
     """Return a table in memory, from batches if necessary."""
-    return table if isinstance(table, pa.Table) else pa.Table.from_batches(table, schema=schema)
+    if isinstance(table, pa.Table):
+        return table
+    return pa.Table.from_batches(table, schema=schema)
 
 
 def sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
@@ -132,7 +137,10 @@ def filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Itera
 def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[pa.RecordBatch]:
     """Select the rows that are True in `where`, or all."""
     for batch in batches:
-        is_wanted = np.True_ if where is None else where[batch.column("row").to_numpy()]
+        if where is None:
+            is_wanted = np.True_
+        else:
+            is_wanted = where[batch.column("row").to_numpy()]
         yield batch if is_wanted.all() else batch.filter(pa.array(is_wanted))
 
 

@@ -33,7 +33,10 @@ class Threads:
         with ThreadPoolExecutor(self.threads) as pool:
             try:
                 futures = [pool.submit(step, number) for number in numbers]
-                done = set() if in_order else wait(futures, return_when=FIRST_EXCEPTION).done
+                if in_order:
+                    done = set()
+                else:
+                    done = wait(futures, return_when=FIRST_EXCEPTION).done
                 for future in futures:
                     if future in done:
                         future.result()

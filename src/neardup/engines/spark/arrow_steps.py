@@ -77,7 +77,9 @@ def _bytes_of(lists: pa.Array) -> pa.Array:
     numbers = np.ascontiguousarray(lists.values.to_numpy()[offsets[0] : offsets[-1]])
     buffers = [None, pa.py_buffer((offsets - offsets[0]) * 8), pa.py_buffer(numbers)]
     found = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers).cast(pa.binary())
-    return pc.if_else(pc.is_valid(lists), found, None) if lists.null_count else found
+    if lists.null_count:
+        return pc.if_else(pc.is_valid(lists), found, None)
+    return found
 
 
 def large(batch: pa.RecordBatch) -> pa.RecordBatch:

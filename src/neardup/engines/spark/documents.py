@@ -370,7 +370,10 @@ class FrameSource(_Noted):
         found: Any = storage.run(counts.agg(F.sum("count"), first_odd).first)
         total, odd = found
         if odd is not None:
-            what = "null in a row" if odd["id"] is None else f"{odd['id']!r} in {odd['count']} rows"
+            if odd["id"] is None:
+                what = "null in a row"
+            else:
+                what = f"{odd['id']!r} in {odd['count']} rows"
             raise DataError(
                 f"the id column {self.id_column!r} must have a unique value in every row, got {what}"
             )
@@ -404,7 +407,9 @@ class FrameSource(_Noted):
                     yield pa.record_batch([row, pa.array([found.dimension])], schema=_DIMENSIONS)
 
         first = storage.run(map_frame(self._rows, _DIMENSIONS, run).orderBy("row").first)
-        return config if first is None else Config.of(config, dimension=first["dimension"])
+        if first is None:
+            return config
+        return Config.of(config, dimension=first["dimension"])
 
     def read(self, step: BatchStep, schema: pa.Schema) -> DataFrame:
         """Sketch the rows in their partitions."""
@@ -422,7 +427,10 @@ class FrameSource(_Noted):
     def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
         """Rank; with `strict`, raise for the first rejected row."""
         super().finish_reading(notes, storage)
-        first = storage.run(self.rejected.orderBy("row").first) if self.config.strict else None
+        if self.config.strict:
+            first = storage.run(self.rejected.orderBy("row").first)
+        else:
+            first = None
         if first is not None:
             raise DataError(
                 f"a row cannot be used: {first['reason']}",

@@ -426,11 +426,10 @@ class SparkEngine:
         first_row: int = 0,
     ) -> int:
         """Look up what was observed when the table was stored, else count or sum on all workers."""
-        known = (
-            self.storage.observed(table)
-            if where is None and first_row in (0, _LOWEST_ROW)
-            else None
-        )
+        if where is None and first_row in (0, _LOWEST_ROW):
+            known = self.storage.observed(table)
+        else:
+            known = None
         if known is not None and (column or "rows") in known:
             return int(known[column or "rows"] or 0)
         question = self._question(table, column, where, first_row)

@@ -35,11 +35,12 @@ def select_rows(table: DataFrame, where: Chosen | None) -> DataFrame:
     """Return the rows of a selection."""
     if where is None:
         return table
-    rows = table if where.column is None else table.where(F.col(where.column) > 0)
+    if where.column is None:
+        rows = table
+    else:
+        rows = table.where(F.col(where.column) > 0)
     if where.column is not None and where.below is not None:
         rows = rows.where(F.col(where.column) < where.below)
-    return (
-        rows
-        if where.without is None
-        else rows.join(where.without.select("row"), "row", "left_anti")
-    )
+    if where.without is None:
+        return rows
+    return rows.join(where.without.select("row"), "row", "left_anti")

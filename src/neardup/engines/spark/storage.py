@@ -89,11 +89,9 @@ class Storage:
     def num_partitions(self) -> int:
         """The number of partitions of an exchange: that of the session, if the user has set it."""
         own = self.spark.conf.get(_PARTITIONS) or _UNSET_PARTITIONS
-        return (
-            self._num_partitions
-            if own == _UNSET_PARTITIONS
-            else max(min(int(own), _MAX_PARTITIONS), 1)
-        )
+        if own == _UNSET_PARTITIONS:
+            return self._num_partitions
+        return max(min(int(own), _MAX_PARTITIONS), 1)
 
     def checkpoint(
         self,

@@ -66,7 +66,10 @@ def opened(file: InputFile, kind: str, *, memory_map: bool = False) -> Iterator[
         if is_remote(file.path):
             source: Any = pa.PythonFile(open_input(file), "r")
         else:
-            source = pa.memory_map(file.path) if memory_map else pa.OSFile(file.path)
+            if memory_map:
+                source = pa.memory_map(file.path)
+            else:
+                source = pa.OSFile(file.path)
     with source:
         yield source
 
@@ -145,7 +148,10 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         texts, unreadable = readable_texts(texts, config)
         reasons = unreadable | reasons
     ids = _names(batch, columns.id, "id is", reasons)
-    groups = None if columns.group is None else _names(batch, columns.group, "group is", reasons)
+    if columns.group is None:
+        groups = None
+    else:
+        groups = _names(batch, columns.group, "group is", reasons)
     scores = None if columns.score is None else _scores(batch, columns.score)
     is_document = np.ones(batch.num_rows, np.bool_)
     is_document[list(reasons)] = False
@@ -179,16 +185,16 @@ def _texts(batch: pa.RecordBatch, columns: Columns, config: Config) -> _Strings:
     column = column_at(batch, name)
     if column is None:
         return _no_column(batch, (name,))
-    return items_texts(column) if column_type(config) is None else contents_of(column, config)
+    if column_type(config) is None:
+        return items_texts(column)
+    return contents_of(column, config)
 
 
 def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
     column = column_at(batch, name)
-    return (
-        pa.nulls(batch.num_rows, SCORES)
-        if column is None
-        else sortable_column(storage(column), name)
-    )
+    if column is None:
+        return pa.nulls(batch.num_rows, SCORES)
+    return sortable_column(storage(column), name)
 
 
 def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
@@ -353,9 +359,10 @@ def _bad_items(items: pa.Array, bad: dict[int, str]) -> Iterator[tuple[int, str]
 def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
     """Join runs of strings of the given lengths, without copying bytes."""
     _, offsets, data = strings.buffers()
-    starts = (
-        np.frombuffer(offsets, np.int64)[strings.offset :] if offsets else np.zeros(1, np.int64)
-    )
+    if offsets:
+        starts = np.frombuffer(offsets, np.int64)[strings.offset :]
+    else:
+        starts = np.zeros(1, np.int64)
     bounds = starts[np.r_[0, np.cumsum(lengths)]]
     return pa.LargeStringArray.from_buffers(
         len(lengths), pa.py_buffer(bounds), data or pa.py_buffer(b"")
@@ -430,7 +437,10 @@ def output_batches(
         if in_slices and not mark and np.count_nonzero(~is_kept) * _ROWS_A_SLICE <= batch.num_rows:
             yield from _runs(batch, is_kept)
         else:
-            chosen = _marked(batch, first, verdicts) if mark else keep_rows(batch, is_kept)
+            if mark:
+                chosen = _marked(batch, first, verdicts)
+            else:
+                chosen = keep_rows(batch, is_kept)
             if chosen.num_rows:
                 yield chosen
         first = stop

@@ -37,7 +37,9 @@ def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, 
             f"`{setting}` names {asked!r}, which is not a column of the source",
             hint=f"the columns are {', '.join(names) or 'none'}",
         )
-    chosen = asked if asked is not None else next((name for name in usual if name in names), None)
+    chosen = asked
+    if asked is None:
+        chosen = next((name for name in usual if name in names), None)
     if chosen is not None and names.count(chosen) > 1:
         raise DataError(
             f"the source has {names.count(chosen)} columns named {chosen!r}",
@@ -48,7 +50,11 @@ def choose(names: list[str], asked: str | None, setting: str, usual: tuple[str, 
 
 def named_columns(config: Config) -> Iterator[tuple[str, str]]:
     """Iterate over the settings that name a column, and the columns that they name."""
-    texts = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+    texts: tuple[str | None, ...]
+    if isinstance(config.text_column, tuple):
+        texts = config.text_column
+    else:
+        texts = (config.text_column,)
     named = [*(("text_column", name) for name in texts), ("items_column", config.items_column)]
     named += [("vector_column", config.vector_column), ("id_column", config.id_column)]
     named += [("keep", config.keep_column), ("group_column", config.group_column)]
@@ -87,7 +93,9 @@ def storage(column: pa.Array) -> pa.Array:
     """Return the storage of an extension type, with run-end encoding decoded."""
     while isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
-    return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
+    if pa.types.is_run_end_encoded(column.type):
+        return pc.run_end_decode(column)
+    return column
 
 
 def column_at(batch: pa.RecordBatch, name: str) -> pa.Array | None:
@@ -143,14 +151,20 @@ def usable_texts(
     ):  # a column of nulls may have any type: in pandas it is float
         values = pa.chunked_array([pa.nulls(len(values), pa.large_string())])
     values = plain(values, column or "text")
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if pa.types.is_dictionary(values.type):
+        kind = values.type.value_type
+    else:
+        kind = values.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(
             f"{f'column {column!r}' if column else '`source`'} must hold text, got {kind}",
             hint="choose another with text_column=" if column else "cast it to a string type first",
         )
     try:
-        texts = values.cast(pa.large_string()) if values.type != pa.large_string() else values
+        if values.type != pa.large_string():
+            texts = values.cast(pa.large_string())
+        else:
+            texts = values
         texts.validate()
     except pa.ArrowException as error:
         raise DataError(f"the text column is a broken Arrow array: {error}") from error
@@ -221,7 +235,10 @@ def checked_ids(ids: Any, num_rows: int, rejected: Collection[int]) -> pa.Array:
             f"`ids` must have one id per document, got {len(named)} ids for {num_rows} documents",
             hint="list the ids in the order of the documents",
         )
-    kind = named.type.value_type if pa.types.is_dictionary(named.type) else named.type
+    if pa.types.is_dictionary(named.type):
+        kind = named.type.value_type
+    else:
+        kind = named.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
     if not (is_text or pa.types.is_integer(kind)) and len(named):
         raise DataError(
@@ -253,7 +270,10 @@ def _id_array(ids: Any) -> pa.Array:
             f"`ids` must be a list of ids in the order of the documents, got {type(ids).__name__}",
             hint="id_column= takes the name of a column",
         )
-    ids = ids if isinstance(ids, pa.Array) or hasattr(ids, "dtype") else list(ids)
+    if isinstance(ids, pa.Array) or hasattr(ids, "dtype"):
+        ids = ids
+    else:
+        ids = list(ids)
     try:
         return pa.array(ids)
     except CONVERSION_ERRORS as error:
@@ -279,7 +299,10 @@ def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np
 
     seed: keys the hash, so that an attacker cannot construct two groups with the same hash.
     """
-    values = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(values, pa.ChunkedArray):
+        values = schema.one_array(values)
+    else:
+        values = values
     encoded = values.cast(pa.string()).dictionary_encode(null_encoding="encode")
     key = group_key(seed)
     hashes = np.array(
@@ -290,7 +313,10 @@ def hash_groups(values: pa.Array | pa.ChunkedArray, seed: int) -> npt.NDArray[np
 
 
 def _hash_value(value: str | None, key: bytes) -> int:
-    named = b"" if value is None else b"=" + value.encode("utf-8", "surrogatepass")
+    if value is None:
+        named = b""
+    else:
+        named = b"=" + value.encode("utf-8", "surrogatepass")
     return (
         int.from_bytes(
             hashlib.blake2b(named, digest_size=8, key=key).digest(), "little", signed=True

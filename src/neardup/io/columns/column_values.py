@@ -41,9 +41,9 @@ def values_of(column: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[Any]
         values: list[Any] = taken.to_pylist(maps_as_pydicts="strict")
     except (ValueError, OverflowError, KeyError):
         values = [_value(scalar) for scalar in taken]
-    return (
-        [_without_nulls(value) for value in values] if pa.types.is_struct(column.type) else values
-    )
+    if pa.types.is_struct(column.type):
+        return [_without_nulls(value) for value in values]
+    return values
 
 
 def _value(scalar: pa.Scalar) -> Any:
@@ -56,4 +56,6 @@ def _value(scalar: pa.Scalar) -> Any:
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value

@@ -21,17 +21,17 @@ def column_type(config: Config) -> pa.DataType | None:
 
 def content_type(config: Config) -> pa.DataType:
     """Return the Arrow type of contents in batches of documents."""
-    return pa.large_string() if column_type(config) is None else pa.large_binary()
+    if column_type(config) is None:
+        return pa.large_string()
+    return pa.large_binary()
 
 
 def dimension_of(contents: pa.Array, config: Config) -> int:
     """Return the dimension of the first vector: its numbers or bits."""
     content = contents[0].as_py()
-    return (
-        int.from_bytes(content[:8], sys.byteorder)
-        if config.measure == "hamming"
-        else len(content) // 8
-    )
+    if config.measure == "hamming":
+        return int.from_bytes(content[:8], sys.byteorder)
+    return len(content) // 8
 
 
 def contents_of(column: pa.Array, config: Config) -> tuple[pa.Array, dict[int, str]]:

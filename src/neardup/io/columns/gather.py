@@ -53,7 +53,10 @@ def records_of(
     elif config.html:
         texts, unusable = readable_texts(texts, config)
     rows = np.fromiter(values.rows, np.int64, len(texts))
-    ids = pa.nulls(len(rows), pa.string()) if values.ids is None else string_array(values.ids)
+    if values.ids is None:
+        ids = pa.nulls(len(rows), pa.string())
+    else:
+        ids = string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)
     scores = None if values.scores is None else sortable_values(values.scores)
     others = values.others
@@ -137,7 +140,10 @@ def string_array(values: list[Any]) -> pa.Array:
 
 def items_text(value: Any) -> str:
     """Join the items of a set to one text; a text is split at white space first."""
-    items = value.split() if isinstance(value, str) else list(map(as_string, value))
+    if isinstance(value, str):
+        items = value.split()
+    else:
+        items = list(map(as_string, value))
     text = "".join([item + ITEM_END for item in items])
     if text.count(ITEM_END) != len(items):
         raise RowError(f"an item contains {ITEM_END!r}, the item separator")
@@ -158,7 +164,10 @@ def weighted_items(value: Any) -> list[tuple[str, float]]:
         ):
             pairs = [(position, weight) for position, weight in enumerate(value) if weight != 0]
         else:
-            pairs = value.items() if isinstance(value, Mapping) else map(_pair, value)
+            if isinstance(value, Mapping):
+                pairs = value.items()
+            else:
+                pairs = map(_pair, value)
         return [(item_string(item), float(weight)) for item, weight in pairs]
     except (TypeError, ValueError, OverflowError) as error:
         raise RowError(f"items are not pairs of item and weight: {error}") from error

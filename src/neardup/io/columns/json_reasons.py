@@ -38,7 +38,9 @@ def reason_against_texts(values: list[tuple[str, Any]]) -> str | None:
     odd = next((value for value in present if not isinstance(value, (str, type(None)))), None)
     if odd is not None:
         return reason_against(odd)
-    return reason_against(None) if values and all(value is None for value in present) else None
+    if values and all(value is None for value in present):
+        return reason_against(None)
+    return None
 
 
 def reason_against_numbers(name: str, value: Any) -> str | None:

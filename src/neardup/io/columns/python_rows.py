@@ -100,7 +100,10 @@ def as_table(columns: dict[str, list[Any]], content: str | None) -> pa.Table:
     arrays = {}
     for name, values in columns.items():
         try:
-            arrays[name] = pa.nulls(len(values)) if name == content else pa.array(values)
+            if name == content:
+                arrays[name] = pa.nulls(len(values))
+            else:
+                arrays[name] = pa.array(values)
         except CONVERSION_ERRORS as error:
             raise DataError(
                 f"column {name!r} of the dicts cannot be converted to an Arrow column: {error}",

@@ -38,7 +38,10 @@ def _sortable_value(value: Any) -> tuple[float | None, int | None, str | None] |
     except OverflowError:
         return math.inf if value > 0 else -math.inf, 0, None
     # Beyond 2**116 the remainder cannot express the distance from a double.
-    rest = int(value) - int(number) if isinstance(value, int) and abs(value) < _FAR else 0
+    if isinstance(value, int) and abs(value) < _FAR:
+        rest = int(value) - int(number)
+    else:
+        rest = 0
     return number, rest, None
 
 

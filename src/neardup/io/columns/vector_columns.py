@@ -46,7 +46,10 @@ def vector_contents(column: pa.Array, config: Config) -> VectorContents:
     is_usable = np.ones(len(column), np.bool_)
     is_usable[list(reasons)] = False
     rows = values if is_usable.all() else values[np.repeat(is_usable, lengths)]
-    rows = rows.reshape(int(is_usable.sum()), -1) if rows.size else np.empty((0, 0))
+    if rows.size:
+        rows = rows.reshape(int(is_usable.sum()), -1)
+    else:
+        rows = np.empty((0, 0))
     words = (
         _bit_words(rows, dimension, config) if config.measure == "hamming" else rows + 0.0
     )  # -0.0 is 0.0
@@ -60,16 +63,18 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
             f"`source` must be an array of numbers or bits, got the type {array.dtype}",
             hint="convert it with array.astype('float32')",
         )
-    plain = (
-        array.dtype.newbyteorder("=")
-        if array.dtype.itemsize <= _WORD_BYTES
-        else np.dtype(np.float64)
-    )
+    if array.dtype.itemsize <= _WORD_BYTES:
+        plain = array.dtype.newbyteorder("=")
+    else:
+        plain = np.dtype(np.float64)
     flat = np.ascontiguousarray(array, plain).reshape(-1)
     flat = flat.view(np.uint8) if flat.dtype == np.bool_ else flat
     if not array.shape[1]:
         raise DataError(f"`source` must have at least one number in a row, got shape {array.shape}")
-    mask = np.ma.getmaskarray(array).reshape(-1) if isinstance(array, np.ma.MaskedArray) else None
+    if isinstance(array, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(array).reshape(-1)
+    else:
+        mask = None
     return pa.FixedSizeListArray.from_arrays(pa.array(flat, mask=mask), array.shape[1])
 
 
@@ -210,11 +215,9 @@ def _wrong(value: float, *, is_bit: bool) -> str:
         return f"{value:g}, neither 0 nor 1"
     if np.isnan(value):
         return "NaN"
-    return (
-        "infinite"
-        if np.isinf(value)
-        else f"{value:g}, beyond {LARGEST_NUMBER:g}, where squares overflow"
-    )
+    if np.isinf(value):
+        return "infinite"
+    return f"{value:g}, beyond {LARGEST_NUMBER:g}, where squares overflow"
 
 
 def _first_length(lengths: npt.NDArray[np.int64], reasons: Reasons) -> int:
@@ -223,7 +226,10 @@ def _first_length(lengths: npt.NDArray[np.int64], reasons: Reasons) -> int:
 
 def _bit_words(rows: npt.NDArray[Any], dimension: int, config: Config) -> npt.NDArray[np.uint64]:
     """Pack the bits of every row into words, preceded by a word with their number."""
-    packed = rows if config.packed else np.packbits(rows.astype(np.uint8), axis=1)
+    if config.packed:
+        packed = rows
+    else:
+        packed = np.packbits(rows.astype(np.uint8), axis=1)
     padded = np.pad(packed, ((0, 0), (_WORD_BYTES, -packed.shape[1] % _WORD_BYTES)))
     words = padded.view(np.uint64)
     words[:, 0] = dimension

@@ -104,9 +104,12 @@ def _reason(item: str | None, weight: float | None) -> str:
         return "an item is null"
     if weight is None:
         return f"the weight of item {item!r} is null"
-    wrong = (
-        "NaN" if np.isnan(weight) else "infinite" if np.isinf(weight) else f"{weight:g}, below 0"
-    )
+    if np.isnan(weight):
+        wrong = "NaN"
+    elif np.isinf(weight):
+        wrong = "infinite"
+    else:
+        wrong = f"{weight:g}, below 0"
     return f"the weight of item {item!r} is {wrong}"
 
 
@@ -116,11 +119,10 @@ def _hashes(items: pa.Array, seed: int) -> npt.NDArray[np.uint64]:
         items, *(pa.scalar(end, pa.large_string()) for end in ("", ITEM_END))
     )
     _, offsets, data = ended.buffers()
-    bounds = (
-        np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
-        if len(ended)
-        else None
-    )
+    if len(ended):
+        bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
+    else:
+        bounds = None
     hashes = np.empty(len(ended) + 1, np.uint64)
     ends = np.empty(2, np.int64)
     if bounds is None:

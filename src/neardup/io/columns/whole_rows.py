@@ -26,9 +26,10 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of all tables, null where a table lacks a column; one without a common type becomes text."""
-    distinct = (
-        [_with_distinct_names(table) for table in tables] if len(tables) > 1 else list(tables)
-    )
+    if len(tables) > 1:
+        distinct = [_with_distinct_names(table) for table in tables]
+    else:
+        distinct = list(tables)
     mixed = _mixed_columns([table.schema for table in distinct])
     named = [_as_text(table, mixed) for table in distinct]
     return pa.concat_tables(named, promote_options="permissive")

@@ -80,7 +80,10 @@ def choose_columns(
                 "the measure 'weighted' compares items", hint="name their column: --items-column"
             )
         asked = config.text_column
-        text = (asked,) if isinstance(asked, str) else asked or (_usual_text(file, names, config),)
+        if isinstance(asked, str):
+            text = (asked,)
+        else:
+            text = asked or (_usual_text(file, names, config),)
     columns = Columns(
         text=text,
         items=config.items_column,
@@ -125,7 +128,11 @@ def _vector_column(file: InputFile, names: list[str], config: Config) -> str:
 def _usual_text(file: InputFile, names: list[str], config: Config) -> str:
     usual = [name for name in TEXT_COLUMNS if name in names]
     # A file without rows has no columns, which is not an error.
-    return usual[0] if usual else _no_text(file, names, config) if names else TEXT_COLUMNS[0]
+    if usual:
+        return usual[0]
+    if names:
+        return _no_text(file, names, config)
+    return TEXT_COLUMNS[0]
 
 
 def _no_text(file: InputFile, names: list[str], config: Config) -> NoReturn:
@@ -140,7 +147,10 @@ def hint_of_columns(file: InputFile, names: list[str], config: Config, missing: 
     other = _other_delimiter(file, names, config)
     if other is not None:
         return f"the header looks separated by {other!r}: pass --delimiter {other!r}"
-    known = f"the columns are {', '.join(names)}" if names else "the file has no columns"
+    if names:
+        known = f"the columns are {', '.join(names)}"
+    else:
+        known = "the file has no columns"
     if near := difflib.get_close_matches(missing, names, n=1):
         return f"did you mean {near[0]!r}? ({known})"
     if missing:

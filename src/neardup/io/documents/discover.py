@@ -144,11 +144,10 @@ def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:
             if file.path not in chosen and _last_part(file.name) != _SUCCESS
         ]
     if not usable:
-        what = (
-            "matches no file"
-            if _is_glob(address) and not candidates
-            else "has no file of a known format"
-        )
+        if _is_glob(address) and not candidates:
+            what = "matches no file"
+        else:
+            what = "has no file of a known format"
         raise DataError(f"{address} {what}", hint=formats.KNOWN)
     return usable
 
@@ -182,7 +181,10 @@ def _is_source(file: _Found) -> bool:
 
 def _is_glob(address: str) -> bool:
     # In a web address, a question mark starts the query.
-    wildcards = "*[" if address.startswith(("http://", "https://")) else _WILDCARDS
+    if address.startswith(("http://", "https://")):
+        wildcards = "*["
+    else:
+        wildcards = _WILDCARDS
     return any(wildcard in address for wildcard in wildcards)
 
 
@@ -338,9 +340,9 @@ def _input_file(found: _Found, status: os.stat_result | None, config: Config) ->
         and formats.endings(file.name)[0] == ".json"
         and size
     )
-    return (
-        msgspec.structs.replace(file, format="json") if may_be_array and _is_array(file) else file
-    )
+    if may_be_array and _is_array(file):
+        return msgspec.structs.replace(file, format="json")
+    return file
 
 
 def _is_array(file: InputFile) -> bool:
@@ -391,7 +393,10 @@ class _Distinct:
 
     def add(self, file: _Found, status: os.stat_result | None) -> None:
         """Add a file; `status` is that of a local one."""
-        real = file.path if status is None else self._real_paths.of(file.path, file.is_link)
+        if status is None:
+            real = file.path
+        else:
+            real = self._real_paths.of(file.path, file.is_link)
         if real in self._seen:
             raise _twice(file.path, self._seen[real])
         self._seen[real] = file.path

@@ -17,9 +17,10 @@ class FileList(Sequence[InputFile]):
     """A list of about 210 bytes per file, a third of the size of the objects, which are created on access."""
 
     def __init__(self, files: Iterable[InputFile] = ()) -> None:
-        self._packed: list[bytes] = (
-            files._packed if isinstance(files, FileList) else [*map(_ENCODER.encode, files)]
-        )
+        if isinstance(files, FileList):
+            self._packed: list[bytes] = files._packed
+        else:
+            self._packed = [*map(_ENCODER.encode, files)]
 
     def __len__(self) -> int:
         return len(self._packed)

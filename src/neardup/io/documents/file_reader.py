@@ -262,9 +262,10 @@ def read_pieces(
 
     numbers = layout.pieces_of(part)
     is_text = layout.is_text[layout.files_of(numbers)]
-    cuts = (
-        [0, *(np.flatnonzero(np.diff(is_text)) + 1).tolist(), len(numbers)] if len(numbers) else [0]
-    )
+    if len(numbers):
+        cuts = [0, *(np.flatnonzero(np.diff(is_text)) + 1).tolist(), len(numbers)]
+    else:
+        cuts = [0]
     for begin, end in pairwise(cuts):
         alike = numbers[begin:end]
         step = len(alike) if is_text[begin] else 1
@@ -293,11 +294,10 @@ def read_documents(layout: FileLayout, part: int) -> Iterator[pa.RecordBatch]:
 
 def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
     """Return records as schema.DOCUMENTS, numbered by `rows`."""
-    groups = (
-        np.zeros(rows.size, np.int64)
-        if found.groups is None
-        else hash_groups(found.groups, config.seed)
-    )
+    if found.groups is None:
+        groups = np.zeros(rows.size, np.int64)
+    else:
+        groups = hash_groups(found.groups, config.seed)
     priority = keep_order.priorities(config.keep, rows, found.texts)
     columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
     return pa.record_batch(columns, schema=schema.documents(found.texts.type))

@@ -45,12 +45,16 @@ def _pandas_table(
     except CONVERSION_ERRORS as error:
         names = list(map(str, frame.columns))
         name = content_name(names)
-        contents = [] if name is None else pandas_values(frame.iloc[:, names.index(name)])
+        if name is None:
+            contents = []
+        else:
+            contents = pandas_values(frame.iloc[:, names.index(name)])
         odd = {row for row in unusable(contents) if contents[row] is not None}
         if name is None or not odd or len(set(names)) < len(names):
-            reason = (
-                str(error) if isinstance(error, UnicodeError) else "; ".join(map(str, error.args))
-            )
+            if isinstance(error, UnicodeError):
+                reason = str(error)
+            else:
+                reason = "; ".join(map(str, error.args))
             raise DataError(
                 f"the frame cannot be converted to an Arrow table: {reason}",
                 hint="give every column one type and its own name, or pass fewer: frame[['id', 'text']]",

@@ -120,11 +120,10 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> In
     reasons |= odd
     if texts.num_chunks > 1 and texts.nbytes < MIN_CHUNK_BYTES * texts.num_chunks:
         texts = pa.chunked_array([schema.one_array(texts)])
-    named = (
-        pa.array(np.arange(len(texts)))
-        if taken.ids is None
-        else checked_ids(taken.ids, len(texts), reasons)
-    )
+    if taken.ids is None:
+        named = pa.array(np.arange(len(texts)))
+    else:
+        named = checked_ids(taken.ids, len(texts), reasons)
     original = _original(taken, named, role, texts if role == "text" else values, config)
     if config.html:
         readable, unreadable = readable_texts(texts, config)
@@ -244,12 +243,16 @@ def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> 
     chosen = content_names(names, config, original)
     columns = {_role(config): " + ".join(chosen)}
     if values is None:
-        values = original.column(chosen[0]) if len(chosen) == 1 else _joined(original, chosen)
+        if len(chosen) == 1:
+            values = original.column(chosen[0])
+        else:
+            values = _joined(original, chosen)
     if config.id_column is not None:
         _no_other_ids(ids, "`id_column`")
-    id_column = (
-        choose(names, config.id_column, "id_column", HELD_ID_COLUMNS) if ids is None else None
-    )
+    if ids is None:
+        id_column = choose(names, config.id_column, "id_column", HELD_ID_COLUMNS)
+    else:
+        id_column = None
     if id_column is not None:
         columns["id"] = id_column
         ids = original.column(id_column)
@@ -322,20 +325,21 @@ class InMemoryDocuments:
 
 def _role(config: Config) -> str:
     """The kind of contents: text, items or vector."""
-    return (
-        "vector"
-        if config.measure in VECTOR_MEASURES
-        else "text"
-        if config.items_column is None
-        else "items"
-    )
+    if config.measure in VECTOR_MEASURES:
+        return "vector"
+    if config.items_column is None:
+        return "text"
+    return "items"
 
 
 def _contents(
     values: pa.Array | pa.ChunkedArray | list[Any], config: Config
 ) -> tuple[pa.ChunkedArray, dict[int, str]]:
     """Return the contents of a column of items or vectors, and the reason for each unusable row."""
-    column = schema.one_array(values) if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(values, pa.ChunkedArray):
+        column = schema.one_array(values)
+    else:
+        column = values
     contents, reasons = (
         items_texts(column) if column_type(config) is None else contents_of(column, config)
     )
@@ -359,11 +363,9 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
     # columns.
     if not hasattr(type(source), "columns"):
         if is_from(source, "pandas") and hasattr(source, "isna"):
-            return (
-                pandas_values(source)
-                if source.dtype == object
-                else _chunks(pa.Array.from_pandas(source))
-            )
+            if source.dtype == object:
+                return pandas_values(source)
+            return _chunks(pa.Array.from_pandas(source))
         if is_from(source, "polars") and hasattr(source, "to_arrow"):
             return _chunks(source.to_arrow())
     if isinstance(source, (Sequence, ValuesView, Iterator)) and not hasattr(
@@ -377,21 +379,30 @@ def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArr
     if source.ndim == 2 and is_vector:
         return _chunks(as_column(source))
     if source.ndim != 1:
-        wanted = (
-            "an array of vectors, one per row" if is_vector else "a one-dimensional array of texts"
-        )
-        hint = None if is_vector else "measure='cosine', 'euclidean' or 'hamming' compares vectors"
+        if is_vector:
+            wanted = "an array of vectors, one per row"
+        else:
+            wanted = "a one-dimensional array of texts"
+        if is_vector:
+            hint = None
+        else:
+            hint = "measure='cosine', 'euclidean' or 'hamming' compares vectors"
         raise DataError(f"`source` must be {wanted}, got shape {source.shape}", hint=hint)
     values: list[Any] = source.tolist()
     return values
 
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    if isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.chunked_array([column])
 
 
 def _no_text(names: list[str], table: pa.Table | None) -> str:
-    texts = table.slice(0, _SAMPLED_ROWS).combine_chunks() if table is not None else pa.table({})
+    if table is not None:
+        texts = table.slice(0, _SAMPLED_ROWS).combine_chunks()
+    else:
+        texts = pa.table({})
     likely = likeliest_text(
         (field.name, texts.column(at))
         for at, field in enumerate(texts.schema)
@@ -428,7 +439,11 @@ def content_names(
         return (chosen,)
     if config.items_column is not None:
         return (choose(names, config.items_column, "items_column", ()) or "",)
-    asked = config.text_column if isinstance(config.text_column, tuple) else (config.text_column,)
+    asked: tuple[str | None, ...]
+    if isinstance(config.text_column, tuple):
+        asked = config.text_column
+    else:
+        asked = (config.text_column,)
     return tuple(
         choose(names, name, "text_column", TEXT_COLUMNS) or _no_text(names, table) for name in asked
     )

@@ -75,7 +75,9 @@ class Notes:
 
     def _parts(self, *, references: bool) -> range:
         first_own = self._layout.num_reference_parts
-        return range(first_own) if references else range(first_own, self._layout.num_parts)
+        if references:
+            return range(first_own)
+        return range(first_own, self._layout.num_parts)
 
     def ids(self, part: int) -> Iterator[tuple[I64, pa.Array]]:
         """Iterate over the documents of a part: their rows in the run, and their ids, null for those without one."""

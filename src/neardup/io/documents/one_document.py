@@ -44,7 +44,10 @@ def read_by_id(path: str, doc_id: str, config: Config) -> str:
             return str(records.texts[at].as_py())
         if doc_id.isdecimal() and 0 <= int(doc_id) - first < records.num_rows:
             found_at = (records.rows == int(doc_id) - first).nonzero()[0]
-            by_row = str(records.texts[int(found_at[0])].as_py()) if found_at.size else None
+            if found_at.size:
+                by_row = str(records.texts[int(found_at[0])].as_py())
+            else:
+                by_row = None
         first += records.num_rows
         if len(ids) < _MANY_IDS:
             ids += [found for found in records.ids.to_pylist() if found is not None]
@@ -54,11 +57,10 @@ def read_by_id(path: str, doc_id: str, config: Config) -> str:
 
 
 def _unknown(file: InputFile, doc_id: str, ids: list[str], num_rows: int) -> DataError:
-    known = (
-        f"its ids look like {', '.join(ids[:3])}"
-        if ids
-        else f"it has no ids; name one of its {num_rows:,} rows, from 1"
-    )
+    if ids:
+        known = f"its ids look like {', '.join(ids[:3])}"
+    else:
+        known = f"it has no ids; name one of its {num_rows:,} rows, from 1"
     return DataError(
         f"{file.path} has no document {doc_id!r}", hint=near_names(doc_id, ids) or known
     )

@@ -73,6 +73,6 @@ def _ending(head: bytes, config: Config) -> str:
         return f".csv{compressed}"
     if head.lstrip().startswith(b"["):
         return ".json"
-    return (
-        f".html{compressed}" if config.html and head.lstrip()[:1] == b"<" else f".jsonl{compressed}"
-    )
+    if config.html and head.lstrip()[:1] == b"<":
+        return f".html{compressed}"
+    return f".jsonl{compressed}"

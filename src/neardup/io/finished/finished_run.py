@@ -133,7 +133,10 @@ def _load_kept(run: Path) -> pa.Table:
         columns = choose_columns(file, form.column_names(file, config), config)
         ids, texts, rows = _kept_documents(run, file, columns, own, config)
         table = form.table(file, config)
-        table = pa.table({"text": texts}) if table is None else table.take(pa.array(rows))
+        if table is None:
+            table = pa.table({"text": texts})
+        else:
+            table = table.take(pa.array(rows))
         tables.append(whole_rows.with_doc_ids(table, ids, columns.id))
     bare = pa.table({"doc_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
     return whole_rows.joined(tables or [bare])
@@ -301,11 +304,10 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     elif file.modified != entry["modified"]:
         how = "it was modified"
     elif head_of(path) != entry.get("head"):
-        how = (
-            "its first bytes differ"
-            if "head" in entry
-            else "the report does not record its first bytes"
-        )
+        if "head" in entry:
+            how = "its first bytes differ"
+        else:
+            how = "the report does not record its first bytes"
     else:
         how = None
     if how is not None:

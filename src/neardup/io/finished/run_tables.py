@@ -63,7 +63,9 @@ def place_of(run: Path, name: str) -> Path:
 
 def place_beside(path: Path, name: str) -> Path:
     """Return the path of a table of a run of pairs, whose output is `path`, by name."""
-    return path.with_name(f"{path.name}.{_REJECTED_FILE}") if name == "rejected" else path
+    if name == "rejected":
+        return path.with_name(f"{path.name}.{_REJECTED_FILE}")
+    return path
 
 
 def read_table(run: Path, name: str) -> pa.Table | None:

@@ -111,7 +111,9 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def written(self) -> frozenset[str] | None:
         """The files that the run has written, None if the report does not list them."""
-        return None if self.schema < _LISTS_FILES or self.files is None else frozenset(self.files)
+        if self.schema < _LISTS_FILES or self.files is None:
+            return None
+        return frozenset(self.files)
 
     def settings(self) -> Config:
         """Return the settings of the run."""
@@ -122,7 +124,10 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
 def read_report(run: Path) -> StoredReport:
     """Read report.json of a run, which is a folder, or the output file of a run of pairs."""
     check_text("run", str(run), "a path in UTF-8")  # Arrow opens no other
-    path = run.with_name(f"{run.name}.{REPORT}") if run.is_file() else run / REPORT
+    if run.is_file():
+        path = run.with_name(f"{run.name}.{REPORT}")
+    else:
+        path = run / REPORT
     try:
         if path.exists() and not path.is_file():  # a pipe or a device could be read forever
             raise DataError(
@@ -138,7 +143,10 @@ def read_report(run: Path) -> StoredReport:
                 f"its inputs have {num_rows} rows, and at most {MAX_TOTAL_ROWS} can be numbered",
             )
     except (FileNotFoundError, NotADirectoryError) as error:
-        what = f"is not a finished run: it has no {REPORT}" if run.exists() else "does not exist"
+        if run.exists():
+            what = f"is not a finished run: it has no {REPORT}"
+        else:
+            what = "does not exist"
         raise DataError(
             f"{run} {what}", hint="name the folder that neardup dedup -o wrote"
         ) from error

@@ -239,7 +239,10 @@ def _allow_any_length() -> None:
 
 def _reason(error: csv.Error, taken: list[bytes]) -> str:
     lines = "line is" if len(taken) == 2 else f"{len(taken) - 1:,} lines are"
-    swallowed = f", so the next {lines} taken as part of it" if len(taken) > 1 else ""
+    if len(taken) > 1:
+        swallowed = f", so the next {lines} taken as part of it"
+    else:
+        swallowed = ""
     if "unexpected end of data" in str(error):
         return f"a quote opened in this row is never closed{swallowed}"
     if "new-line character" in str(error):
@@ -275,10 +278,15 @@ class _Taker:
         named += columns.others
         self.found = frozenset(name for name in named if name in self.indices)
         is_weighted = config.measure == "weighted"
-        takes_items = gather.weighted_items if is_weighted else gather.items_text
-        self._take: Callable[[str], Any] = (
-            gather.numbers_of if columns.vector is not None else takes_items
-        )
+        takes_items: Callable[[Any], Any]
+        if is_weighted:
+            takes_items = gather.weighted_items
+        else:
+            takes_items = gather.items_text
+        if columns.vector is not None:
+            self._take: Callable[[str], Any] = gather.numbers_of
+        else:
+            self._take = takes_items
         self._texts = [self.indices[name] for name in columns.text if name in self.indices]
 
     def text(self, row: _Row) -> Any:
@@ -305,7 +313,9 @@ class _Taker:
     def values(self, name: str, rows: list[list[str]]) -> list[Any]:
         """Return the values of a column; an empty field, or one of an absent column, is null."""
         index = self.indices.get(name)
-        return [None] * len(rows) if index is None else [fields[index] or None for fields in rows]
+        if index is None:
+            return [None] * len(rows)
+        return [fields[index] or None for fields in rows]
 
 
 def _batches(rows: Iterator[_Row], taker: _Taker, config: Config) -> Iterator[Records]:

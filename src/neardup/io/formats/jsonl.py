@@ -108,7 +108,11 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
     """Return all lines with all columns but some."""
     blocks: list[pa.Table] = []
     for block in lines.line_blocks(file, (0, file.size), config):
-        groups = [[b""]] if isinstance(block, Oversize) else lines.row_groups(block)
+        groups: Iterable[list[bytes]]
+        if isinstance(block, Oversize):
+            groups = [[b""]]
+        else:
+            groups = lines.row_groups(block)
         blocks += [objects(group, without) for group in groups]
     return whole_rows.joined(blocks or [objects([])])
 
@@ -183,11 +187,17 @@ class Rows:
         self._config = config
         kinds: dict[str, Any] = {}
         if columns.items is not None:
-            kinds[columns.items] = _WEIGHTED_ITEMS if config.measure == "weighted" else _ITEMS
+            if config.measure == "weighted":
+                kinds[columns.items] = _WEIGHTED_ITEMS
+            else:
+                kinds[columns.items] = _ITEMS
         if columns.vector is not None:
             kinds[columns.vector] = _NUMBERS
         for name in columns.text:
-            kinds[name] = _ONE_TEXT if len(columns.text) == 1 else _TEXT_OF_SEVERAL
+            if len(columns.text) == 1:
+                kinds[name] = _ONE_TEXT
+            else:
+                kinds[name] = _TEXT_OF_SEVERAL
         for name in filter(None, (columns.id, columns.score, columns.group)):
             kinds.setdefault(name, _SCALAR)
         for name in columns.others:
@@ -337,14 +347,16 @@ class Rows:
             return operator.attrgetter(self._fields[self._columns.vector])
         if self._columns.items is not None:
             items = operator.attrgetter(self._fields[self._columns.items])
-            take = (
-                gather.weighted_items if self._config.measure == "weighted" else gather.items_text
-            )
+            take: Callable[[Any], Any]
+            if self._config.measure == "weighted":
+                take = gather.weighted_items
+            else:
+                take = gather.items_text
             return lambda row: take(items(row))
         fields = [self._fields[name] for name in self._columns.text]
-        return (
-            operator.attrgetter(fields[0]) if len(fields) == 1 else lambda row: _joined(row, fields)
-        )
+        if len(fields) == 1:
+            return operator.attrgetter(fields[0])
+        return lambda row: _joined(row, fields)
 
     def _column(self, name: str | None, rows: list[Any]) -> list[Any] | None:
         return None if name is None else self._values(name, rows)

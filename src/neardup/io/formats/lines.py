@@ -30,7 +30,10 @@ Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
 
 def split(file: InputFile) -> list[tuple[int, int]]:
     """Split a file into byte spans of about equal size; a compressed or encoded file is one span."""
-    count = 1 if file.is_one_stream else max(1, -(-file.size // records.PART_BYTES))
+    if file.is_one_stream:
+        count = 1
+    else:
+        count = max(1, -(-file.size // records.PART_BYTES))
     return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
 
 
@@ -114,9 +117,10 @@ def _without_long_lines(block: bytes, config: Config) -> Iterator[bytes | Oversi
 def line_bounds(block: bytes) -> npt.NDArray[np.int64]:
     """Return the start of every line of a block, and the end of the last one."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
-    bounds: npt.NDArray[np.int64] = (
-        np.r_[0, ends] if block.endswith(b"\n") else np.r_[0, ends, len(block)]
-    )
+    if block.endswith(b"\n"):
+        bounds: npt.NDArray[np.int64] = np.r_[0, ends]
+    else:
+        bounds = np.r_[0, ends, len(block)]
     return bounds
 
 

@@ -183,9 +183,11 @@ def _references(source: Any, codec: str, page: _Page, max_definition_level: int)
         level_bytes = own[_LEVEL_BYTES_V2] + own[_REPETITION_BYTES_V2]
         if min(own[_LEVEL_BYTES_V2], own[_REPETITION_BYTES_V2]) < 0:
             raise ValueError("the levels of a page have a negative size")
-        rest = data[level_bytes:]
+        rest: bytes = data[level_bytes:]
         size = header[_UNCOMPRESSED_SIZE] - level_bytes
-        return _decompressed(rest, codec, size) if own.get(_IS_COMPRESSED_V2, True) else rest
+        if own.get(_IS_COMPRESSED_V2, True):
+            return _decompressed(rest, codec, size)
+        return rest
     contents = _decompressed(data, codec, header[_UNCOMPRESSED_SIZE])
     if not max_definition_level:
         return contents
@@ -220,11 +222,9 @@ def _count_uses(data: bytes, uses: npt.NDArray[np.int64]) -> None:
         if head & 1:
             packed = np.frombuffer(data, np.uint8, count * width, at)
             at += count * width
-            bits = (
-                np.unpackbits(packed, bitorder="little").reshape(-1, width)
-                if width
-                else np.zeros((count * 8, 0))
-            )
+            bits = np.zeros((count * 8, 0), np.uint8)
+            if width:
+                bits = np.unpackbits(packed, bitorder="little").reshape(-1, width)
             found = np.bincount(bits @ (1 << np.arange(width, dtype=np.int64)), minlength=uses.size)
             if found.size > uses.size:
                 raise ValueError("a reference to an entry that does not exist")

@@ -78,14 +78,16 @@ def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, inde
     if longest is None:
         chunk = parquet.metadata.row_group(number).column(index)
         leaf = parquet.schema.column(index)
-        found = (
-            None
-            if is_remote(file.path)
-            else find_dictionary(source, chunk, leaf.max_definition_level)
-        )
+        if is_remote(file.path):
+            found = None
+        else:
+            found = find_dictionary(source, chunk, leaf.max_definition_level)
         longest = 0
         if found is None or found.most_decoded > _LONGEST_SHARE * BATCH_BYTES:
-            num_rows = found.num_encoded if found is not None and found.comes_first else None
+            if found is not None and found.comes_first:
+                num_rows = found.num_encoded
+            else:
+                num_rows = None
             longest = _longest_repeated(file, parquet.metadata, number, leaf.path, num_rows)
         if len(_known) >= _MAX_KNOWN:
             _known.clear()
@@ -123,4 +125,6 @@ def _longest_repeated(
             distinct = max(distinct, pc.sum(lengths).as_py() or 0)
             used += pc.sum(lengths.take(column.indices)).as_py() or 0
     used += longest * ((num_rows or 1) - batch_rows * num_batches)
-    return 0 if num_rows is not None and used <= distinct + BATCH_BYTES else longest
+    if num_rows is not None and used <= distinct + BATCH_BYTES:
+        return 0
+    return longest

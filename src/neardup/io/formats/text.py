@@ -56,7 +56,10 @@ def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
 
 def _content(file: InputFile, config: Config) -> bytes | str:
     """Return the text of a file as bytes, or the reason to reject it."""
-    small = None if file.is_one_stream or file.size > most_held(config) else read_small(file)
+    if file.is_one_stream or file.size > most_held(config):
+        small = None
+    else:
+        small = read_small(file)
     if small is not None:
         content: bytes | Oversize = small[0]
     else:

@@ -107,7 +107,10 @@ _SINKS: Final[dict[str, Any]] = {".parquet": _Parquet, ".jsonl": _JsonLines, ".c
 
 
 def _as_table(rows: pa.Table | pa.RecordBatch, columns: pa.Schema) -> pa.Table:
-    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    if isinstance(rows, pa.RecordBatch):
+        table = pa.Table.from_batches([rows])
+    else:
+        table = rows
     return table.select(columns.names).cast(columns)
 
 

@@ -324,7 +324,9 @@ def listed_files(report: Path) -> set[str] | None:
     ):
         return None
     files = stored.get("files")
-    return set(map(str, files)) if isinstance(files, list) and report.name in files else None
+    if isinstance(files, list) and report.name in files:
+        return set(map(str, files))
+    return None
 
 
 def is_finished(folder: Path) -> bool:
@@ -342,12 +344,10 @@ def written_files(folder: Path) -> tuple[str, ...]:
     """Return the files that a report lists: all below the folder, and the report itself, which is written later."""
     # Strings, because building pathlib paths for many files takes longer than listing them.
     begin = len(os.path.join(folder, ""))  # noqa: PTH118
-    found = (
-        {entry.path[begin:].replace(os.sep, "/") for entry in list_files(folder)}
-        if folder.exists()
-        else ()
-    )
-    return tuple(sorted({*found, REPORT}))
+    found = {REPORT}
+    if folder.exists():
+        found |= {entry.path[begin:].replace(os.sep, "/") for entry in list_files(folder)}
+    return tuple(sorted(found))
 
 
 def publish_folder(workspace: Workspace, out: Path, finish: Callable[[], None]) -> None:
