@@ -76,7 +76,8 @@ def audit_without_room(report):
 
 def timed(work, *values):
     """The result of a call, and its wall and CPU seconds."""
-    wall, processor = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    processor = time.process_time()
     answer = work(*values)
     return answer, (time.perf_counter() - wall, time.process_time() - processor)
 

@@ -116,7 +116,8 @@ def neardup(command, source, out):
 
 def by_stage(cost, report):
     """What each stage cost; stages run one after the other, and the report is the last thing that a run writes."""
-    stages, end = {}, cost.seconds - report["seconds"]
+    stages = {}
+    end = cost.seconds - report["seconds"]
     for name, seconds in {"start": end, **report["stages"]}.items():
         begin, end = (0, end) if name == "start" else (end, end + seconds)
         cpu_seconds, both_busy = cost.between(begin, end)
@@ -182,7 +183,8 @@ def read_truth(work, words, folder):
 
 def best_run(run, repeat):
     """Repeat a run while it is short; return the fastest cost with its stages, and the answer."""
-    best, answer = None, None
+    best = None
+    answer = None
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as folder:
             cost, answer, stages = run(Path(folder))
@@ -243,7 +245,8 @@ def peer_rows(work, tools, interpreters, folder, repeat):
 def copies(name, source, folder, num_bytes, *, is_large=False, make=corpus.edited_copies):
     """Generate an input of edited copies, or reuse that of an earlier run with the same settings."""
     place = folder / name.replace(" ", "-")
-    stamp, settings = place / "made.json", json.dumps({"source": str(source), "bytes": num_bytes})
+    stamp = place / "made.json"
+    settings = json.dumps({"source": str(source), "bytes": num_bytes})
     if not stamp.exists() or stamp.read_text() != settings:
         make(source, place, num_bytes)
         stamp.write_text(settings)

@@ -92,7 +92,8 @@ def cost(name, texts, threshold, repeat):
 def keys_of(report):
     """Pairs of different sets as numbers, sorted."""
     pairs = report.pairs
-    one, other = pairs.column("doc_a").to_numpy(), pairs.column("doc_b").to_numpy()
+    one = pairs.column("doc_a").to_numpy()
+    other = pairs.column("doc_b").to_numpy()
     return (one * report.documents + other)[pairs.column("similarity").to_numpy() < 1]
 
 

@@ -29,7 +29,8 @@ BATCH = 1 << 20
 
 def words_in_one_region(count):
     """Words of one shingle each whose hashes have the same first SHARE_BITS bits."""
-    found, first = [], 0
+    found = []
+    first = 0
     while sum(map(len, found)) < count:
         names = np.array([f"w{number:x}" for number in range(first, first + BATCH)])
         text = pa.array([" ".join(names.tolist())])

@@ -38,7 +38,8 @@ def main():
         "--only", choices=FAMILIES, action="append", help="measure only this; repeatable"
     )
     options = parser.parse_args()
-    rows, broken = [], []
+    rows = []
+    broken = []
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         growth.warm_up(Path(folder))
         for family in options.only or FAMILIES:

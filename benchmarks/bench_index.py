@@ -92,7 +92,8 @@ class Memory:
     """Samples the anonymous memory of this process while it is open."""
 
     def __enter__(self):
-        self.peak_bytes, self._stop = 0, threading.Event()
+        self.peak_bytes = 0
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
         return self
@@ -103,7 +104,8 @@ class Memory:
 
     def take(self):
         """Return the peak since the last call."""
-        taken, self.peak_bytes = self.peak_bytes, 0
+        taken = self.peak_bytes
+        self.peak_bytes = 0
         return taken
 
     def __exit__(self, *_):
@@ -117,7 +119,8 @@ def sync_seconds(folder, count=300):
     try:
         os.pwrite(file, bytes(4096 * count), 0)
         os.fsync(file)
-        block, seconds = os.urandom(4096), []
+        block = os.urandom(4096)
+        seconds = []
         for number in range(count):
             seconds.append(
                 timed(lambda at=number: (os.pwrite(file, block, at * 4096), os.fdatasync(file)))[1]
@@ -134,13 +137,16 @@ class Asked:
     """Texts to query: a sample of all documents, and copies of which the original must be found."""
 
     def __init__(self, num_documents, num_queries):
-        self._step, self.sample, self.near = max(1, num_documents // num_queries), [], []
+        self._step = max(1, num_documents // num_queries)
+        self.sample = []
+        self.near = []
 
     def add(self, first, made, copies):
         """Choose texts of a batch."""
         self.sample += made.take(np.arange(0, len(made), self._step)).to_pylist()
         for at in np.flatnonzero(copies >= 0)[:400].tolist():
-            text, other = made[at].as_py(), made[int(copies[at])].as_py()
+            text = made[at].as_py()
+            other = made[int(copies[at])].as_py()
             if 0.8 <= neardup.compare(text, other).jaccard <= 0.85:
                 self.near.append((text, f"{first + copies[at]}"))
 
@@ -162,11 +168,9 @@ class Asked:
 
 def measure_index(folder, num_documents):
     """Insert, compact, open, query, remove: one row."""
-    row, path, asked = (
-        {"tool": "neardup", "documents": num_documents},
-        folder / "index",
-        Asked(num_documents, QUERIES),
-    )
+    row = {"tool": "neardup", "documents": num_documents}
+    path = folder / "index"
+    asked = Asked(num_documents, QUERIES)
     with Memory() as memory:
         index = neardup.Index.create(path)
         warm(index)
@@ -193,7 +197,8 @@ def measure_index(folder, num_documents):
         gone = [f"{number}" for number in range(0, num_documents, max(1, num_documents // 10_000))][
             :10_000
         ]
-        row["remove s"], row["removed"] = timed(lambda: index.remove(gone))[1], len(gone)
+        row["remove s"] = timed(lambda: index.remove(gone))[1]
+        row["removed"] = len(gone)
         index.close()
         row |= measure_cold(path, asked.sample)
         peaks["query"] = memory.take()
@@ -206,7 +211,8 @@ def measure_cold(path, questions):
     found = {}
     evict(path)
     with neardup.Index.open(path, read_only=True) as index:
-        before, seconds = disk_reads(), []
+        before = disk_reads()
+        seconds = []
         for text in questions[-500:]:
             seconds.append(timed(lambda text=text: index.query(text))[1])
         num_faults, num_bytes = np.subtract(disk_reads(), before) / len(seconds)
@@ -263,7 +269,8 @@ def warm(index):
 
 
 def fill(index, num_documents, asked):
-    seconds, cpu = 0.0, 0.0
+    seconds = 0.0
+    cpu = 0.0
     for first, made, copies in batches(num_documents):
         table = pa.table(
             {"id": pa.array(range(first, first + len(made))).cast(pa.string()), "text": made}

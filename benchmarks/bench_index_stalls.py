@@ -52,7 +52,8 @@ class Latencies:
     """Times calls, with and without the time that threads waited for a core."""
 
     def __init__(self):
-        self._wall, self._own = [], []
+        self._wall = []
+        self._own = []
 
     def time(self, call):
         """Call a function."""
@@ -89,7 +90,8 @@ def grow(index, num_documents, alone):
 def small_batches(index, count=5_000):
     made = bench_index.texts(count, seed=8)[0].to_pylist()
     timed = Latencies()
-    began, cpu = time.perf_counter(), time.process_time()
+    began = time.perf_counter()
+    cpu = time.process_time()
     for first in range(0, count, 10):
         part = {f"ten {first + at}": made[first + at] for at in range(10)}
         timed.time(lambda part=part: index.insert_many(part))
@@ -103,7 +105,8 @@ def small_batches(index, count=5_000):
 def beside_compact(index):
     """Single inserts for as long as `compact()` takes."""
     made = bench_index.texts(20_000, seed=9)[0].to_pylist()
-    timed, seconds = Latencies(), []
+    timed = Latencies()
+    seconds = []
     thread = threading.Thread(target=lambda: seconds.append(bench_index.timed(index.compact)[1]))
     thread.start()
     number = 0
@@ -152,7 +155,8 @@ def main():
     parser.add_argument("--corpora", help="not used: documents are made here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-stalls-") as made:
-        folder, about = Path(made), harness.machine()
+        folder = Path(made)
+        about = harness.machine()
         with neardup.Index.create(folder / "index", durability=options.durability) as index:
             bench_index.warm(index)
             rows = []

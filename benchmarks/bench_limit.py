@@ -40,11 +40,10 @@ def in_c(compiled, texts, config):
     source, offsets = jaccard.text_buffers(texts)
     source = np.concatenate([source, np.zeros(64, np.uint8)])
     longest = int(np.diff(offsets).max(initial=0))
-    folded, inside = np.zeros(longest + 128, np.uint8), np.zeros(longest // 64 + 2, np.uint64)
-    shingles, out = (
-        np.zeros(longest // 2 + 2, np.uint64),
-        np.empty((len(texts), config.num_perm), np.uint32),
-    )
+    folded = np.zeros(longest + 128, np.uint8)
+    inside = np.zeros(longest // 64 + 2, np.uint64)
+    shingles = np.zeros(longest // 2 + 2, np.uint64)
+    out = np.empty((len(texts), config.num_perm), np.uint32)
     multipliers, addends = jaccard._coefficients()
     log_slots = config.num_perm.bit_length() - 1
     arrays = (

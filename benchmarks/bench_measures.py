@@ -98,7 +98,8 @@ DATA = {
 
 def measured(measure, tool, count, folder):
     rng = np.random.default_rng(7)
-    data, out = folder / "data.npz", folder / "out.npz"
+    data = folder / "data.npz"
+    out = folder / "out.npz"
     np.savez(data, **DATA[measure](count, rng))
     run = process.run(
         [sys.executable, WORKER, measure, tool, data, THRESHOLDS[measure], out], folder / "log"
@@ -119,7 +120,8 @@ def main():
     jobs = [(measure, tool, counts[measure] // FEWER.get(tool, 1)) for measure, tool in TOOLS]
     # For a tool that gets fewer items, the exact one runs again on as many.
     jobs += [(measure, EXACT[measure], count) for measure, tool, count in jobs if tool in FEWER]
-    rows, truth = [], {}
+    rows = []
+    truth = {}
     with tempfile.TemporaryDirectory() as name:
         for measure, tool, count in sorted(jobs, key=lambda job: job[1] != EXACT.get(job[0])):
             pairs, seconds, peak_bytes = measured(measure, tool, count, Path(name))

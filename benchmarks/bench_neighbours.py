@@ -93,7 +93,8 @@ def similarities(measure, data, nearest):
 
 def measured(measure, tool, count, folder):
     data = MEASURES[measure][0](count, np.random.default_rng(7))
-    stored, out = folder / "data.npz", folder / "out.npz"
+    stored = folder / "data.npz"
+    out = folder / "out.npz"
     np.savez(stored, **data)
     run = process.run([sys.executable, WORKER, measure, tool, stored, K, out], folder / "log")
     answer = np.load(out)
@@ -103,7 +104,8 @@ def measured(measure, tool, count, folder):
 def main():
     options = harness.made_arguments(__doc__, "100,000 items")
     count = 100_000 if options.full else 10_000
-    rows, tenth = [], {}
+    rows = []
+    tenth = {}
     with tempfile.TemporaryDirectory() as name:
         for measure, tool in sorted(TOOLS, key=lambda job: job[1] != EXACT[job[0]]):
             found, seconds, peak_bytes = measured(measure, tool, count, Path(name))

@@ -106,8 +106,10 @@ class Server:
 
 def views_of(info):
     """Every view as (name, action, condition that it is drawn), in the order of a visit."""
-    largest, middle = info["largest"][0], info["counts"]["clusters"] // 2
-    key, weakest = largest["key"], largest["weakest_key"]
+    largest = info["largest"][0]
+    middle = info["counts"]["clusters"] // 2
+    key = largest["key"]
+    weakest = largest["weakest_key"]
     go = "location.hash = '#/{}'".format
     title = "document.querySelector('main h1')?.innerText".format
     found = "document.querySelector('.caption')?.innerText.includes('found') && {}".format

@@ -13,7 +13,9 @@ from pathlib import Path
 import harness
 import process
 
-FOLDERS, FILES, WORDS = 100, 1_000, 60
+FOLDERS = 100
+FILES = 1_000
+WORDS = 60
 VOCABULARY = [f"w{number}" for number in range(5_000)]
 
 

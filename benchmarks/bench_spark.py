@@ -104,10 +104,8 @@ def measure(work, name, options, folder):
     run, words = TOOLS[name]
     truth = end_to_end.read_truth(work, words, folder)
     print(f"{work.name}: {name}", file=sys.stderr, flush=True)
-    num_documents, megabytes = (
-        corpus.num_documents(work.source),
-        corpus.text_bytes(work.source) / 1e6,
-    )
+    num_documents = corpus.num_documents(work.source)
+    megabytes = corpus.text_bytes(work.source) / 1e6
     row = {"work": work.name, "documents": num_documents, "MB": round(megabytes, 1), "tool": name}
     with tempfile.TemporaryDirectory() as out:
         try:

@@ -39,7 +39,8 @@ def measure(corpus, texts, repeat):
     num_bytes = pc.sum(pc.binary_length(texts)).as_py()
     ends = np.cumsum(pc.binary_length(texts).to_numpy())
     part = texts.slice(0, int(np.searchsorted(ends, PEER_BYTES)) + 1)
-    part_bytes, strings = pc.sum(pc.binary_length(part)).as_py(), part.to_pylist()
+    part_bytes = pc.sum(pc.binary_length(part)).as_py()
+    strings = part.to_pylist()
     rows = [
         (
             "neardup.signatures",

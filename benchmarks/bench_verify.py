@@ -59,7 +59,8 @@ def exact_comparisons(repeat, size=700, num_pairs=200_000):
         )
         for one in sets
     ]
-    shingles, ends = np.concatenate(sets + partners), np.arange(2001) * size
+    shingles = np.concatenate(sets + partners)
+    ends = np.arange(2001) * size
     left = np.arange(num_pairs) % 1000
     values = np.empty(num_pairs)
     seconds = harness.best_seconds(

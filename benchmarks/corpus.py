@@ -21,13 +21,15 @@ NUM_FILES = 8
 SHINGLE_WORDS = 5
 MAX_WORDS = 36
 PAGE_BATCH = 250_000
-FEWEST_PAGE_WORDS, MAX_PAGE_WORDS = 250, 1_000
+FEWEST_PAGE_WORDS = 250
+MAX_PAGE_WORDS = 1_000
 NO_WORD = 0
 # Of `_random_words`: 3 to 9 letters and a space.
 MEAN_WORD_BYTES = 7
 # The similarity of an edited copy to its document: about half of the copies are duplicates at .8,
 # or none is.
-NEAR, FAR = (0.6, 1.0), (0.2, 0.4)
+NEAR = (0.6, 1.0)
+FAR = (0.2, 0.4)
 REPEATED = 0.02
 
 
@@ -79,11 +81,15 @@ def few_duplicates(source, folder, num_bytes, *, seed=1):
 def _write_edited(source, folder, limits, targets, seed):
     num_bytes, num_documents = limits
     table = pq.read_table(source, columns=["id", "text"])
-    ids, texts = table.column("id").to_pylist(), table.column("text").to_pylist()
+    ids = table.column("id").to_pylist()
+    texts = table.column("text").to_pylist()
     spans = [[found.span() for found in WORD.finditer(text)] for text in texts]
-    vocabulary, before = _vocabulary(texts), {}
+    vocabulary = _vocabulary(texts)
+    before = {}
     random = np.random.default_rng(seed)
-    written, copy, count = 0, 0, 0
+    written = 0
+    copy = 0
+    count = 0
     with ExitStack() as stack:
         writers = [stack.enter_context(_Writer(folder, number)) for number in range(NUM_FILES)]
         while written < num_bytes and count < num_documents:
@@ -128,7 +134,8 @@ def _edit(text, spans, vocabulary, random, targets):
         if spans
         else []
     )
-    pieces, end = [], 0
+    pieces = []
+    end = 0
     for word, number in zip(
         chosen, random.integers(len(vocabulary), size=len(chosen)), strict=True
     ):
@@ -146,7 +153,8 @@ class _Writer:
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._parquet = pq.ParquetWriter(folder / "parquet" / f"part-{number}.parquet", SCHEMA)
         self._jsonl = (folder / "jsonl" / f"part-{number}.jsonl").open("wb")
-        self._ids, self._texts = [], []
+        self._ids = []
+        self._texts = []
 
     def __enter__(self):
         return self
@@ -168,7 +176,8 @@ class _Writer:
         self._parquet.write_table(pa.table([self._ids, self._texts], schema=SCHEMA))
         for doc_id, text in zip(self._ids, self._texts, strict=True):
             self._jsonl.write(msgspec.json.encode({"id": doc_id, "text": text}) + b"\n")
-        self._ids, self._texts = [], []
+        self._ids = []
+        self._texts = []
 
 
 def _join(folder):
@@ -264,7 +273,8 @@ def _page_batches(page, count, strays, num_words, random):
             random.random(size) < strays, 6, random.choice(3, size, p=[0.2, 0.5, 0.3])
         )
         if first:
-            num_edits[0], first = 0, False
+            num_edits[0] = 0
+            first = False
         for edit in range(6):
             rows = np.flatnonzero(num_edits > edit)
             numbers[rows, random.integers(len(page), size=len(rows))] = random.integers(

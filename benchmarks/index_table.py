@@ -8,7 +8,8 @@ from pathlib import Path
 import harness
 
 PAGE = Path(__file__).parents[1] / "docs" / "index.md"
-BEGIN, END = "<!-- made by benchmarks/bench_index.py --table -->\n", "<!-- end -->\n"
+BEGIN = "<!-- made by benchmarks/bench_index.py --table -->\n"
+END = "<!-- end -->\n"
 # What is shown, the column of the JSON file, how it is written, and the goal.
 ROWS = (
     ("documents", "documents", "{:,.0f}", ""),
@@ -69,7 +70,8 @@ def write():
 
 def tables(results):
     """Return the tables, and where they were measured."""
-    main, hot = results[0], results[0]["machine"]["hot"]
+    main = results[0]
+    hot = results[0]["machine"]["hot"]
     large = [row | {"tool": "neardup, 10 M"} for result in results[1:] for row in result["rows"]]
     rows = [*main["rows"][:1], *large, *main["rows"][1:]]
     lines = [

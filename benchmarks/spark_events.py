@@ -43,8 +43,13 @@ def read_log(path):
 
 def summarise(events):
     """Return the totals of an application, and one row per stage in the order of their first job."""
-    stages, owners, started, running = {}, {}, None, {}
-    last_end, gaps, first_job = None, 0.0, None
+    stages = {}
+    owners = {}
+    started = None
+    running = {}
+    last_end = None
+    gaps = 0.0
+    first_job = None
     for event in events:
         kind = event["Event"]
         if kind == "SparkListenerApplicationStart":

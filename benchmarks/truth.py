@@ -97,7 +97,8 @@ class Shingler:
 def read_sets(source, words):
     """The ids and shingle hashes of the documents that have shingles."""
     shingler = Shingler(words)
-    names, sets = [], []
+    names = []
+    sets = []
     for ids, texts in documents.read_batches(source):
         for doc_id, text in zip(ids, texts, strict=True):
             hashes = shingler.shingles(text)
@@ -139,7 +140,8 @@ def distinct_pairs(sets, threshold):
         candidates = scipy.sparse.triu(
             prefix[first : first + CANDIDATE_BLOCK] @ prefix.T, k=first + 1, format="coo"
         )
-        one, other = candidates.row + first, candidates.col
+        one = candidates.row + first
+        other = candidates.col
         near = (
             np.minimum(sizes[one], sizes[other])
             >= threshold * np.maximum(sizes[one], sizes[other]) - 1

@@ -104,10 +104,8 @@ def pytest_runtest_makereport(item, call):
     """In CI, fail a skipped test."""
     report = yield
     if IS_CI and report.skipped and not hasattr(report, "wasxfail"):
-        report.outcome, report.longrepr = (
-            "failed",
-            f"{item.nodeid} is skipped in CI: {call.excinfo.value}",
-        )
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} is skipped in CI: {call.excinfo.value}"
     return report
 
 

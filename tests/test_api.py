@@ -505,7 +505,8 @@ def planted_pairs(num_pairs, shared, own, size):
 
 def least_found(num_pairs, recall, error=1e-6):
     """The count that Bin(num_pairs, recall) falls below with probability less than `error`."""
-    below, count = 0.0, -1
+    below = 0.0
+    count = -1
     while below < error:
         count += 1
         below += math.comb(num_pairs, count) * recall**count * (1 - recall) ** (num_pairs - count)

@@ -16,7 +16,9 @@ class Page(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.texts, self.open = [], [], []
+        self.tags = []
+        self.texts = []
+        self.open = []
         self.feed(page)
         self.close()
         assert self.open == []

@@ -28,7 +28,8 @@ class Loader:
     """Returns the tables it has and records the requests."""
 
     def __init__(self, **tables):
-        self.tables, self.asked = tables, []
+        self.tables = tables
+        self.asked = []
 
     def __call__(self, name):
         self.asked.append(name)

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-LECTURE, NOTEBOOK = ROOT / "docs" / "lecture.md", ROOT / "examples" / "lecture.ipynb"
+LECTURE = ROOT / "docs" / "lecture.md"
+NOTEBOOK = ROOT / "examples" / "lecture.ipynb"
 ONLY_ON_THE_PAGE = """Every line after `>>>` is run by our tests, so what you read is what you get when you type it.
 The same page is a notebook, [examples/lecture.ipynb](../examples/lecture.ipynb)."""
 ONLY_IN_THE_NOTEBOOK = """Every cell is run by our tests. The same text is a page,
@@ -66,7 +67,8 @@ def run(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     """Run a cell and return its outputs as a notebook stores them."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    printed, value = io.StringIO(), None
+    printed = io.StringIO()
+    value = None
     with contextlib.redirect_stdout(printed):
         exec(compile(ast.Module(body, []), "<cell>", "exec"), names)  # noqa: S102 - our own lecture
         if isinstance(last, ast.Expr):

@@ -30,7 +30,8 @@ def views_of(report: neardup.Report) -> dict[str, str]:
     """Return the fragment of every view: of a cluster with a heat map, and of its weakest member."""
     run = RunView(report)
     number = next(at for at, size in enumerate(run.clusters.sizes) if size == 12)
-    key, weakest = run.clusters.keys[number], run.removals.keys[run.clusters.members(number)[-1]]
+    key = run.clusters.keys[number]
+    weakest = run.removals.keys[run.clusters.members(number)[-1]]
     return {"overview": "", "cluster": f"cluster/{key}", "pair": f"pair/{key}/{weakest}"}
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-README, RESULTS = ROOT / "README.md", ROOT / "benchmarks" / "results" / "end_to_end.json"
-BEGIN, END = "<!-- numbers: tools/write_numbers.py -->\n", "<!-- end of numbers -->\n"
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results" / "end_to_end.json"
+BEGIN = "<!-- numbers: tools/write_numbers.py -->\n"
+END = "<!-- end of numbers -->\n"
 # Names in the results, and in the table.
 TOOLS = {
     "only reading (pyarrow)": "only reading the files (pyarrow)",

@@ -59,9 +59,12 @@ def _measure(num_documents, asked_of, batches, storage):
     import datasketch
 
     lsh = datasketch.MinHashLSH(threshold=0.8, num_perm=128, storage_config=storage)
-    asked, seconds, before = asked_of(num_documents, 2_000), 0.0, process.anonymous_bytes()
+    asked = asked_of(num_documents, 2_000)
+    seconds = 0.0
+    before = process.anonymous_bytes()
     for first, made, copies in batches(num_documents):
-        own, began = made.to_pylist(), time.perf_counter()
+        own = made.to_pylist()
+        began = time.perf_counter()
         with lsh.insertion_session() as session:
             for at, text in enumerate(own):
                 session.insert(f"{first + at}", _signature(text))

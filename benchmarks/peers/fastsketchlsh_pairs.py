@@ -6,7 +6,8 @@ import numpy as np
 
 source, output, _ = documents.from_command_line()
 sketch = FastSketchLSH.FastSimilaritySketch(documents.NUM_PERM)
-names, parts = [], []
+names = []
+parts = []
 for ids, sets in documents.read_shingles(source):
     parts.append(sketch.batch([list(shingles) for shingles in sets]))
     names += ids

@@ -47,7 +47,8 @@ def cosine_neardup(data, k):
 
 def cosine_numpy(data, k):
     began = time.perf_counter()
-    units, found = unit(data["vectors"]), []
+    units = unit(data["vectors"])
+    found = []
     for first in range(0, len(units), BLOCK):
         scores = units[first : first + BLOCK] @ units.T
         scores[np.arange(len(scores)), np.arange(first, first + len(scores))] = -np.inf
@@ -115,7 +116,8 @@ def jaccard_scipy(data, k):
     items = data["items"]
     ends = np.arange(0, items.size + 1, items.shape[1])
     matrix = scipy.sparse.csr_matrix((np.ones(items.size, np.float32), items.ravel(), ends))
-    transposed, found = matrix.T.tocsr(), []
+    transposed = matrix.T.tocsr()
+    found = []
     for first in range(0, len(items), BLOCK):
         scores = (matrix[first : first + BLOCK] @ transposed).toarray()
         scores[np.arange(len(scores)), np.arange(first, first + len(scores))] = -1

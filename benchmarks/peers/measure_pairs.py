@@ -135,7 +135,8 @@ def weighted_neardup(data, threshold):
 
 def baskets_of(data):
     ends = data["ends"].tolist()
-    items, weights = data["items"].tolist(), data["weights"].tolist()
+    items = data["items"].tolist()
+    weights = data["weights"].tolist()
     return [
         dict(zip(items[start:stop], weights[start:stop], strict=True))
         for start, stop in pairwise(ends)
@@ -146,7 +147,8 @@ def weighted_exact(data, threshold):
     """Every two baskets that share an item, compared in plain Python."""
     baskets = baskets_of(data)
     began = time.perf_counter()
-    by_item, found = {}, []
+    by_item = {}
+    found = []
     for row, basket in enumerate(baskets):
         met = set()
         for item in basket:
@@ -167,10 +169,13 @@ def weighted_datasketch(data, threshold):
     """Its weighted MinHash takes dense vectors over all items."""
     from datasketch import MinHashLSH, WeightedMinHashGenerator
 
-    baskets, num_items = baskets_of(data), int(data["items"].max()) + 1
+    baskets = baskets_of(data)
+    num_items = int(data["items"].max()) + 1
     began = time.perf_counter()
     generator = WeightedMinHashGenerator(num_items, 128, seed=1)
-    lsh, found, signed = MinHashLSH(threshold=threshold, num_perm=128), [], []
+    lsh = MinHashLSH(threshold=threshold, num_perm=128)
+    found = []
+    signed = []
     for row, basket in enumerate(baskets):
         vector = np.zeros(num_items)
         vector[list(basket)] = list(basket.values())
@@ -194,7 +199,8 @@ def baskets_neardup(data, threshold):
 
 
 def sets_of(data):
-    ends, items = data["ends"].tolist(), data["items"].tolist()
+    ends = data["ends"].tolist()
+    items = data["items"].tolist()
     return [items[start:stop] for start, stop in pairwise(ends)]
 
 
@@ -209,7 +215,8 @@ def containment_exact(data, threshold):
     """Every two sets that share an item, compared in plain Python."""
     sets = [set(items) for items in sets_of(data)]
     began = time.perf_counter()
-    by_item, found = {}, []
+    by_item = {}
+    found = []
     for row, own in enumerate(sets):
         met = {}
         for item in own:

@@ -5,7 +5,8 @@ import rensa
 
 source, output, _ = documents.from_command_line()
 lsh = rensa.RMinHashLSH(threshold=documents.THRESHOLD, num_perm=documents.NUM_PERM, num_bands=16)
-names, signatures = [], []
+names = []
+signatures = []
 for ids, sets in documents.read_shingles(source):
     signatures += rensa.RMinHash.from_token_sets(sets, documents.NUM_PERM, 42)
     names += ids

@@ -4,7 +4,8 @@ import documents
 import SetSimilaritySearch
 
 source, output, _ = documents.from_command_line()
-names, all_sets = [], []
+names = []
+all_sets = []
 for ids, sets in documents.read_shingles(source):
     names += ids
     all_sets += sets

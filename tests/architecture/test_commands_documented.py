@@ -101,5 +101,6 @@ def test_every_example_of_the_page_is_a_command_that_parses(example):
 def parse(example):
     _, name, *arguments = shlex.split(example)
     if isinstance(BY_NAME[name], click.Group):
-        name, arguments = f"{name} {arguments[0]}", arguments[1:]
+        name = f"{name} {arguments[0]}"
+        arguments = arguments[1:]
     EVERY[name].make_context(name, arguments, parent=CONTEXT)

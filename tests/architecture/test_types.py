@@ -73,7 +73,8 @@ def is_optional(kind):
 
 
 def test_typed_settings_are_the_fields_of_config():
-    hints, typed = typing.get_type_hints(Config), typing.get_type_hints(Settings)
+    hints = typing.get_type_hints(Config)
+    typed = typing.get_type_hints(Settings)
     assert set(typed) == {field.name for field in dataclasses.fields(Config)}
     assert set(typed) - set(typing.get_type_hints(RunSettings)) == {"engine"}
     for name, kind in typed.items():

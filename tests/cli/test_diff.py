@@ -66,7 +66,8 @@ def test_texts_with_nothing_in_common_differ_entirely(text_a, text_b, num_passag
 
 
 def test_moved_text_aligns_on_the_longest_common_run():
-    long, short = [f"l{n}" for n in range(500)], [f"s{n}" for n in range(300)]
+    long = [f"l{n}" for n in range(500)]
+    short = [f"s{n}" for n in range(300)]
     assert num_equal(check(" ".join(long + short), " ".join(short + long))) == 500
 
 

@@ -35,7 +35,8 @@ UNUSED_BY_A_JOB = [
 ]
 MAX_MODULES = 780
 # Kernels that a job calls, and those of the modules that it imports.
-MAX_LOADED, MAX_KERNELS = 15, 29
+MAX_LOADED = 15
+MAX_KERNELS = 29
 
 
 def failing(error):

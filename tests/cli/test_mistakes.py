@@ -124,7 +124,8 @@ def say(tmp_path, monkeypatch, capfd):
 
 def commands():
     """Every command, with its subcommands, by what is typed."""
-    context, found = click.Context(main.commands), {}
+    context = click.Context(main.commands)
+    found = {}
     for name in main.COMMANDS:
         command = main.commands.get_command(context, name)
         below = command.commands if isinstance(command, click.Group) else {}
@@ -152,7 +153,8 @@ def test_a_wrong_value_of_an_option_is_named_with_the_option(say, command):
     for name, option in options():
         if name != command or option.is_flag or option.name in ONLY_THE_FILES_TELL | NEVER_WRONG:
             continue
-        flag, value = option.opts[-1], WRONG_OF.get((command, option.name), WRONG[option.name])
+        flag = option.opts[-1]
+        value = WRONG_OF.get((command, option.name), WRONG[option.name])
         code, said = say(
             *command.split(), *ARGUMENTS[command], *BESIDE.get(option.name, []), flag, value
         )

@@ -33,7 +33,9 @@ def test_a_quotation_is_found_with_its_line_numbers():
 
 
 def test_moved_passages_are_listed_longest_first():
-    first, second, third = made(1, 30), made(2, 80), made(3, 12)
+    first = made(1, 30)
+    second = made(2, 80)
+    third = made(3, 12)
     parts = shared_parts(f"{first} x {second} y {third}", f"{third} p {second} q {first}")
     assert [part.text for part in parts] == [second, first, third]
 
@@ -77,7 +79,9 @@ def test_shared_passages_occur_in_both_texts_and_do_not_overlap():
     rng = random.Random(5)
     for _ in range(30):
         words_a, words_b = ([rng.choice("abcdef") for _ in range(80)] for _ in "ab")
-        text_a, text_b, seen = " ".join(words_a), " ".join(words_b), set()
+        text_a = " ".join(words_a)
+        text_b = " ".join(words_b)
+        seen = set()
         for part in shared_parts(text_a, text_b):
             assert part.num_words >= MIN_WORDS
             assert (

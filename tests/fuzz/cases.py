@@ -194,10 +194,8 @@ def _fewer(number: int) -> Iterator[list[int]]:
 def random_case(seed: int) -> Case:
     """Return the case of a seed."""
     rng = random.Random(seed)
-    num_own, num_old = (
-        rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45, 90]),
-        rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20]),
-    )
+    num_own = rng.choice([1, 2, 3, 5, 8, 13, 20, 30, 45, 90])
+    num_old = rng.choice([0, 0, 0, 0, 1, 2, 5, 12, 20])
     texts = _texts(rng, num_own + num_old)
     settings = _settings(rng, texts)
     batch_bytes = rng.choice([1, 300, 1 << 22])

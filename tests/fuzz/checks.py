@@ -106,10 +106,8 @@ def check_counts(report: Report, truth: Truth, removed: Removed, num_rows: int) 
         truth.exact_duplicates,
     )
     same("documents, kept, removed, rejected, exact duplicates", found, expected)
-    causes, num_against = (
-        (report.removed_against, report.removed_within),
-        truth.count_against(removed),
-    )
+    causes = (report.removed_against, report.removed_within)
+    num_against = truth.count_against(removed)
     same("removed against, within", causes, (num_against, len(removed) - num_against))
 
 
@@ -184,7 +182,8 @@ class Runs:
     """Runs on files: in this process, or, to be killed, in another one."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._programs = folder, None
+        self.folder = folder
+        self._programs = None
 
     def programs(self) -> Programs:
         """Return the process starter; creating it takes seconds, so there is one, created on demand."""
@@ -261,7 +260,8 @@ def _deduplicate(case: Case, at: int, inputs: Sequence[Any], out: Path, **settin
 
 def check_output(case: Case, old: Sequence[File], report: Report, out: Path) -> tuple[File, ...]:
     """Check every table and the kept rows of a run with pairs; return the files of kept rows."""
-    references, own = places_of(old), places_of(case.files)
+    references = places_of(old)
+    own = places_of(case.files)
     places = [*references, *own]
     truth = truth_of(places, len(references), case.settings)
     row_of = {(place.file, place.number): row for row, place in enumerate(places)}

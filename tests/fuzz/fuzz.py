@@ -58,7 +58,8 @@ def error_of(case: Case, runs: Runs) -> Exception | None:
 
 def shrink(case: Case, error: Exception, runs: Runs) -> tuple[Case, Exception]:
     """Drop rows and files while the case still fails in the same way."""
-    tries, is_smaller = itertools.count(1), True
+    tries = itertools.count(1)
+    is_smaller = True
     while is_smaller:
         is_smaller = False
         for candidate in case.smaller():
@@ -66,7 +67,9 @@ def shrink(case: Case, error: Exception, runs: Runs) -> tuple[Case, Exception]:
                 return case, error
             found = error_of(candidate, runs)
             if found is not None and _kind(found) == _kind(error):
-                case, error, is_smaller = candidate, found, True
+                case = candidate
+                error = found
+                is_smaller = True
                 break
     return case, error
 

@@ -35,7 +35,8 @@ class Held:
 
 def similarity(one: str, two: str) -> float:
     """Return the Jaccard similarity of the words of two texts."""
-    first, second = set(one.split()), set(two.split())
+    first = set(one.split())
+    second = set(two.split())
     union = len(first | second)
     return len(first & second) / union if first and second else 0.0
 

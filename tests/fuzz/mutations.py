@@ -125,7 +125,8 @@ def _set_values(table: pa.Table, rng: random.Random) -> tuple[str, pa.Table]:
     if not table.num_rows or not table.num_columns:
         return "no values", table
     at = rng.randrange(table.num_columns)
-    name, kind = table.column_names[at], table.schema.field(at).type
+    name = table.column_names[at]
+    kind = table.schema.field(at).type
     values = table.column(at).to_pylist()
     rows = rng.sample(range(len(values)), rng.choice((1, 1, 1, min(3, len(values)), len(values))))
     odd = None if rng.random() < 0.1 else _odd_value(kind, values, rng)
@@ -147,7 +148,8 @@ def _odd_value(kind: pa.DataType, values: list[Any], rng: random.Random) -> Any:
 
 def _change_column(table: pa.Table, rng: random.Random) -> tuple[str, pa.Table]:
     at = rng.randrange(table.num_columns)
-    name, column = table.column_names[at], table.column(at)
+    name = table.column_names[at]
+    column = table.column(at)
     what = rng.choice(("drop", "repeat", "rename", "swap", "cast", "null", "nest", "not utf-8"))
     if what == "drop":
         return f"without {name}", table.remove_column(at)

@@ -37,8 +37,10 @@ def test_a_second_writer_waits_for_the_first(tmp_path):
 def test_readers_see_whole_batches_while_segments_are_written_and_merged(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 6)
     monkeypatch.setattr(merge_thread, "TIER", 2)
-    text, size = "one text that all of them share, word for word, from the first to the last", 5
-    wrong, stop = [], threading.Event()
+    text = "one text that all of them share, word for word, from the first to the last"
+    size = 5
+    wrong = []
+    stop = threading.Event()
     with Index.create(tmp_path / "i", durability="fast") as index:
         index.insert_many({f"0/{at}": text for at in range(size)})
         readers = [
@@ -74,7 +76,8 @@ def test_readers_see_whole_batches_while_segments_are_written_and_merged(tmp_pat
 
 
 def test_a_call_whose_segments_are_merged_away_under_it_is_repeated(tmp_path):
-    documents, seen = texts(30, seed=3), []
+    documents = texts(30, seed=3)
+    seen = []
     with Index.create(tmp_path / "i") as index:
         index.insert_many(documents)
         index.compact()

@@ -38,7 +38,8 @@ def run_and_kill(path, seed, seconds):
 
 def expected_ids(before, said):
     """The possible sets of ids in the index: without and with the step that was interrupted."""
-    held, removing = set(before), []
+    held = set(before)
+    removing = []
     for word, *rest in said:
         if word == "removing":
             removing = rest
@@ -64,7 +65,8 @@ def after(held, step, name, removing):
 
 
 def kill_often(tmp_path, times):
-    draw, path = random.Random(3), tmp_path / "index"
+    draw = random.Random(3)
+    path = tmp_path / "index"
     with Index.create(path) as index:
         index.insert_many(
             {f"old/{number}": f"old text {number} with a few words" for number in range(30)}

@@ -58,7 +58,8 @@ def flip(path, expected, file, place):
         invert()
         try:
             with Index.open(path, read_only=True) as index:
-                found, damage = answers(index), index.check()
+                found = answers(index)
+                damage = index.check()
             assert damage or found == expected, (
                 f"byte {place} of {file.name} changed the answer, and nobody noticed"
             )
@@ -71,7 +72,8 @@ def flip(path, expected, file, place):
 
 
 def sweep(sound, tmp_path, step):
-    path, expected = tmp_path / "copy", sound[1]
+    path = tmp_path / "copy"
+    expected = sound[1]
     shutil.copytree(sound[0], path)
     files = [file for file in path.rglob("*") if file.is_file()]
     assert {file.suffix for file in files} == {".run", ".sqlite", ".lock"}

@@ -64,10 +64,8 @@ def test_an_unflushed_sketch_matches_the_golden_file():
 
 
 def test_the_page_shows_the_golden_file():
-    data, segment = (
-        (GOLDEN / "three.run").read_bytes(),
-        Segment(GOLDEN / "three.run", SETTINGS.layout),
-    )
+    data = (GOLDEN / "three.run").read_bytes()
+    segment = Segment(GOLDEN / "three.run", SETTINGS.layout)
     answers = PAGE.partition("## Test vectors")[2]
     assert (
         re.search(r"bytes 0 to 47 +([0-9a-f ]+)\n", answers)[1].replace(" ", "") == data[:48].hex()

@@ -391,7 +391,8 @@ def test_insert_many_reads_files_and_finished_runs(tmp_path):
 
 
 def test_pairs_and_merge_work_on_two_indexes(tmp_path):
-    first, second = texts(80, seed=11), texts(80, seed=12)
+    first = texts(80, seed=11)
+    second = texts(80, seed=12)
     second |= {f"copy {name}": text + " more" for name, text in list(first.items())[:20]}
     with Index.create(tmp_path / "a") as a, Index.create(tmp_path / "b") as b:
         a.insert_many(first)
@@ -461,7 +462,8 @@ def test_segments_stay_few_and_automatic_merges_stay_small(tmp_path, monkeypatch
     monkeypatch.setattr(merge_thread, "MAX_JOINED", 60)
     monkeypatch.setattr(merge_thread, "TIER", 3)
     monkeypatch.setattr("neardup.index.folder_view.UNFLUSHED_DOCS", 4)
-    documents, sizes = texts(600, seed=22), [1, 5, 23, 9, 40, 2]
+    documents = texts(600, seed=22)
+    sizes = [1, 5, 23, 9, 40, 2]
     with Index.create(tmp_path / "i", durability="fast") as index:
         names = iter(documents)
         for step in range(48):

@@ -74,7 +74,10 @@ class Driver:
     """Changes an index, and knows what it must hold: `sure`, and `unsure` what an interrupted change may have left."""
 
     def __init__(self, index):
-        self.index, self.sure, self.unsure, self.count = index, set(), set(), 0
+        self.index = index
+        self.sure = set()
+        self.unsure = set()
+        self.count = 0
         self.steps = itertools.cycle(
             [self.insert, self.insert_many, self.remove, self.replace, self.compact]
         )
@@ -94,7 +97,8 @@ class Driver:
         """Take over what an interrupted change has left."""
         held = set(self.index.ids())
         assert self.sure <= held <= self.sure | self.unsure
-        self.sure, self.unsure = held, set()
+        self.sure = held
+        self.unsure = set()
 
     def shrink(self):
         """Keep the index small, so that the number of lines of a change stays the same."""
@@ -196,7 +200,8 @@ def interrupt_by_signals(path, times, seed):
     before = signal.signal(signal.SIGALRM, stop)
     try:
         with Index.create(path, size=2, num_perm=16, bands=4, rows=4) as index:
-            driver, interrupted = Driver(index), 0
+            driver = Driver(index)
+            interrupted = 0
             driver.insert_many()
             while interrupted < times:
                 # Again after a while: Python ignores what a signal raises in a destructor.

@@ -41,9 +41,13 @@ def test_a_merged_segment_is_the_segment_of_all_live_documents(tmp_path, monkeyp
     monkeypatch.setattr(merge, "_ENTRIES_AT_ONCE", at_once)
     monkeypatch.setattr(records, "BATCH_BYTES", at_once * 40)
     draw = np.random.default_rng(at_once)
-    segments, is_live, live_numbers, live_texts = [], [], [], []
+    segments = []
+    is_live = []
+    live_numbers = []
+    live_texts = []
     for number, count in enumerate([7, 1, 30, 12]):
-        texts, numbers = made_texts(draw, count), list(range(number * 100, number * 100 + count))
+        texts = made_texts(draw, count)
+        numbers = list(range(number * 100, number * 100 + count))
         live = draw.random(count) < 0.8
         segments.append(
             Segment(written(tmp_path / f"{number}.run", numbers, texts), SETTINGS.layout)

@@ -34,7 +34,9 @@ PAYLOADS = st.none() | st.fixed_dictionaries(
     {"lang": st.sampled_from(["de", "en"]), "day": st.integers(0, 5)}
 )
 NOW = time.time()
-PAST, SOON, FUTURE = 1.0, NOW + 60, 4e9
+PAST = 1.0
+SOON = NOW + 60
+FUTURE = 4e9
 EXPIRES = st.sampled_from([None, None, PAST, SOON, FUTURE])
 ROWS = st.lists(st.tuples(IDS, TEXTS, PAYLOADS, EXPIRES), max_size=5)
 
@@ -52,14 +54,16 @@ CLOCK = Clock()
 
 
 def similarity(one, two):
-    first, second = set(one.split()), set(two.split())
+    first = set(one.split())
+    second = set(two.split())
     union = len(first | second)
     return len(first & second) / union if first and second else 0.0
 
 
 def containments(one, two):
     """The share of the first in the second, and of the second in the first."""
-    first, second = set(one.split()), set(two.split())
+    first = set(one.split())
+    second = set(two.split())
     return tuple(len(first & second) / len(words) if words else 0.0 for words in (first, second))
 
 
@@ -79,7 +83,9 @@ class Walk(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.folder = Path(tempfile.mkdtemp())
-        self.documents, self.aliases, self.number = {}, {}, 0
+        self.documents = {}
+        self.aliases = {}
+        self.number = 0
         self.expiring = set()
         CLOCK.now = NOW
         self.path = self.folder / "index"
@@ -169,10 +175,8 @@ class Walk(RuleBasedStateMachine):
             with pytest.raises(DataError, match="already exists"):
                 self.index.insert_new(doc_id, text, on_duplicate=on_duplicate)
             return
-        answer, ranked = (
-            self.index.insert_new(doc_id, text, on_duplicate=on_duplicate),
-            self.ranked(text),
-        )
+        answer = self.index.insert_new(doc_id, text, on_duplicate=on_duplicate)
+        ranked = self.ranked(text)
         assert answer.is_new == (not ranked)
         if ranked:
             assert (answer.match.doc_id, answer.match.similarity) == ranked[0]

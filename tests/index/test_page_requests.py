@@ -95,14 +95,13 @@ def test_a_query_of_an_index_that_is_not_in_memory_reads_only_its_own_pages(tmp_
         index.compact()
     asked = documents[:2000:100]
     with neardup.Index.open(tmp_path / "index", read_only=True) as index:
-        expected, in_batch = (
-            [index.query(one, **options) for one in asked],
-            index.query_many(asked, **options),
-        )
+        expected = [index.query(one, **options) for one in asked]
+        in_batch = index.query_many(asked, **options)
     assert [matches[0].doc_id for matches in expected] == list(map(str, range(0, 2000, 100)))
     evict(tmp_path / "index")
     with neardup.Index.open(tmp_path / "index", read_only=True) as index:
-        faults, blocks = resource.getrusage(resource.RUSAGE_SELF).ru_majflt, blocks_read()
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+        blocks = blocks_read()
         assert [index.query(one, **options) for one in asked] == expected
         assert (blocks_read() - blocks) * BLOCK_BYTES <= len(asked) * most_bytes
         assert resource.getrusage(resource.RUSAGE_SELF).ru_majflt - faults <= len(asked)

@@ -34,8 +34,11 @@ class Disk:
     """
 
     def __init__(self, path, target, monkeypatch):
-        self.path, self.target = path, target
-        self.synced, self.entries, self.cuts = {}, set(), 0
+        self.path = path
+        self.target = target
+        self.synced = {}
+        self.entries = set()
+        self.cuts = 0
         self.when_deleted = lambda: None
         for name, after in (
             ("fsync", self.after_sync),
@@ -106,7 +109,8 @@ def change_often(index, acknowledge):
 @pytest.mark.parametrize("durability", ["full", "fast"])
 def test_a_power_cut_leaves_what_was_acknowledged(tmp_path, monkeypatch, durability):
     Index.create(tmp_path / "i").close()
-    disk, expected = Disk(tmp_path / "i", tmp_path / "cut", monkeypatch), []
+    disk = Disk(tmp_path / "i", tmp_path / "cut", monkeypatch)
+    expected = []
 
     def left_intact():
         with disk.cut() as left:
@@ -157,10 +161,15 @@ def test_a_process_that_was_killed_before_its_sync_loses_no_segment_to_a_power_c
 
 
 def test_threads_share_syncs_and_each_insert_waits_for_one(tmp_path, monkeypatch):
-    threads, each, copies, acknowledged = 8, 6, [], []
+    threads = 8
+    each = 6
+    copies = []
+    acknowledged = []
     with Index.create(tmp_path / "i") as index:
         index.insert("warm", "a first text")
-        sync, log, before = os.fdatasync, index._store._log, index._store._log._committed
+        sync = os.fdatasync
+        log = index._store._log
+        before = index._store._log._committed
         rounds = itertools.count(1)
         target = [0]
         barrier = threading.Barrier(

@@ -35,7 +35,8 @@ def test_nothing_is_deleted_while_a_named_segment_is_missing(tmp_path):
 
 def test_repair_gives_up_missing_segments_and_lists_the_ids_that_are_lost(tmp_path):
     path = tmp_path / "i"
-    first, second = texts(9, seed=1), texts(9, seed=2)
+    first = texts(9, seed=1)
+    second = texts(9, seed=2)
     with Index.create(path, durability="fast") as index:
         index.insert_many(first)
         index.insert_many(second)
@@ -55,7 +56,8 @@ def test_repair_gives_up_missing_segments_and_lists_the_ids_that_are_lost(tmp_pa
 
 
 def test_repair_stores_documents_again_whose_texts_are_stored(tmp_path):
-    path, documents = tmp_path / "i", texts(9, seed=1)
+    path = tmp_path / "i"
+    documents = texts(9, seed=1)
     with Index.create(path, store="text", durability="fast") as index:
         index.insert_many(documents)
         expected = [index.query(text) for text in documents.values()]

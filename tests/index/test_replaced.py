@@ -161,7 +161,9 @@ def test_a_reader_follows_when_another_index_takes_the_path(tmp_path):
 
 
 def test_readers_beside_a_replacement_answer_from_one_index_or_the_other(tmp_path):
-    path, wrong, stop = tmp_path / "i", [], threading.Event()
+    path = tmp_path / "i"
+    wrong = []
+    stop = threading.Event()
     for number in range(6):
         made(tmp_path / str(number), seed=number % 2)
     (tmp_path / "0").rename(path)
@@ -367,7 +369,8 @@ def test_an_address_is_not_a_path_of_an_index(tmp_path, monkeypatch, address):
 
 def test_check_beside_a_writer_reports_no_damage(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_view, "UNFLUSHED_DOCS", 4)
-    found, stop = [], threading.Event()
+    found = []
+    stop = threading.Event()
     with Index.create(tmp_path / "i", durability="fast") as index:
         index.insert_many(texts(9, seed=0))
         with Index.open(tmp_path / "i", read_only=True) as reader:
@@ -398,7 +401,8 @@ def folder_view_of_check(monkeypatch, index):
     """Compact the index after a check has read its commit, before it opens the segment; note which try was sound."""
     from neardup.index import folder_store
 
-    find_damage, tries = folder_store.find_damage, []
+    find_damage = folder_store.find_damage
+    tries = []
 
     def compacted_first(tables, segments, layout):
         if not tries:
@@ -435,7 +439,8 @@ def test_a_reader_of_an_earlier_commit_finds_a_document_that_was_replaced_since(
 
 
 def test_a_fork_waits_until_the_merging_thread_is_outside_of_sqlite(tmp_path):
-    is_inside, order = threading.Event(), []
+    is_inside = threading.Event()
+    order = []
     with Index.create(tmp_path / "i", durability="fast") as index:
 
         def read():

@@ -104,7 +104,8 @@ def test_documents_that_share_a_bucket_come_with_items_and_signatures(store):
 def test_filters_leave_out_only_what_fails_them(store):
     (number,) = put(store, 4)
     store.compact()
-    asked, most = sketch(TEXTS[4]), SETTINGS.config.num_perm
+    asked = sketch(TEXTS[4])
+    most = SETTINGS.config.num_perm
     for agreement in (0, most):  # the signature of the same text agrees in every slot
         (part,) = store.read(
             lambda view, agreement=agreement: list(view.look_up(asked, 1.0, agreement))

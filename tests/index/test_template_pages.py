@@ -49,7 +49,8 @@ class OneSegment:
     """One segment as a query sees it; counts the documents whose sets are read."""
 
     def __init__(self, segment):
-        self._segment, self.num_read = segment, 0
+        self._segment = segment
+        self.num_read = 0
 
     def look_up(self, asked, threshold, min_agreement):
         queries, docs = CandidateSearch(self._segment, asked, threshold, min_agreement).find()
@@ -75,10 +76,8 @@ def test_the_sets_of_pages_of_a_template_are_not_read(tmp_path, similarity):
 def test_signatures_of_too_little_agreement_are_not_read_where_they_are_all_there_is(tmp_path):
     documents = pages(1_000, 0.63, seed=1)
     segment, settings, asked = segment_of(tmp_path, documents, store="signature")
-    view, first = (
-        OneSegment(segment),
-        [row[:1] for row in (asked.signatures, asked.keys, asked.sizes)],
-    )
+    view = OneSegment(segment)
+    first = [row[:1] for row in (asked.signatures, asked.keys, asked.sizes)]
     found = find(
         view, asked._replace(signatures=first[0], keys=first[1], sizes=first[2]), 0.8, settings
     )
@@ -134,7 +133,8 @@ def found_pairs(documents, settings):
 @pytest.mark.filterwarnings("ignore:.*share little but a template")
 @pytest.mark.parametrize("name", CASES)
 def test_queries_on_templates_return_what_find_pairs_returns(tmp_path, name):
-    documents, settings = corpus(name), CASES[name]
+    documents = corpus(name)
+    settings = CASES[name]
     expected = found_pairs(documents, settings)
     assert len(expected) > 5
     ids = list(map(str, range(250))) if isinstance(documents, np.ndarray) else None

@@ -13,7 +13,8 @@ def _page(rng, page, num_words=60):
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
     """Three files of pages: single ones, small groups of near-copies, a large one, copies, and unusable rows."""
-    folder, rng = tmp_path_factory.mktemp("corpus"), random.Random(7)
+    folder = tmp_path_factory.mktemp("corpus")
+    rng = random.Random(7)
     pages = [page for page in range(30) for _ in range(page % 4 + 1)] + [99] * 12
     rng.shuffle(pages)
     texts = [_page(rng, page) for page in pages] + [_page(random.Random(1), 5)] * 5

@@ -17,7 +17,8 @@ from support.grids import turning_grid
 
 DOCUMENTS = corpora.rows(17, 60)
 NUM_OLD = 25
-OLD, NEW = DOCUMENTS[:NUM_OLD], DOCUMENTS[NUM_OLD:]
+OLD = DOCUMENTS[:NUM_OLD]
+NEW = DOCUMENTS[NUM_OLD:]
 TEXTS = corpora.texts_of(DOCUMENTS)
 FIRSTS = {"old.jsonl": 0, "new.jsonl": NUM_OLD}
 # Similar to NEAR, but not to PAGE.

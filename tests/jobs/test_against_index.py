@@ -12,7 +12,8 @@ from neardup import Index
 from neardup.errors import ConfigError, DataError
 from support.index_texts import texts
 
-OLD, NEW = texts(60, seed=31), texts(60, seed=32)
+OLD = texts(60, seed=31)
+NEW = texts(60, seed=32)
 NEW |= {f"copy {name}": text for name, text in list(OLD.items())[:8]}
 NEW |= {f"near {name}": f"{text} more" for name, text in list(OLD.items())[4:20]}
 NEW |= {"again": NEW["32-1"], "empty": ""}
@@ -45,7 +46,8 @@ def run(tmp_path, against, name, **settings):
 
 
 def test_an_index_removes_the_same_documents_as_its_files(tmp_path, old):
-    from_file, from_index = run(tmp_path, old[0], "a"), run(tmp_path, old[1], "b")
+    from_file = run(tmp_path, old[0], "a")
+    from_index = run(tmp_path, old[1], "b")
     assert (
         from_index.kept.column("doc_id").to_pylist() == from_file.kept.column("doc_id").to_pylist()
     )

@@ -50,7 +50,8 @@ def test_at_threshold_selects_what_a_run_at_that_threshold_selects(keep, thresho
 def test_at_threshold_selects_only_among_found_pairs(path, tmp_path):
     report = corpora.deduplicate([path], tmp_path / "out", pairs=True, **WEAK)
     held = neardup.deduplicate(TEXTS, pairs=True, **WEAK)
-    again, expected = report.at_threshold(0.8), held.at_threshold(0.8)
+    again = report.at_threshold(0.8)
+    expected = held.at_threshold(0.8)
     assert corpora.removed_rows(again) == {
         row["doc_id"]: (row["kept_id"], row["similarity"]) for row in expected.removed.to_pylist()
     }

@@ -99,7 +99,8 @@ def test_texts_that_do_not_fit_are_read_again(tmp_path, monkeypatch):
 
 
 def test_old_documents_are_partners_and_not_sampled(tmp_path):
-    old, new = DOCUMENTS[:40], DOCUMENTS[40:]
+    old = DOCUMENTS[:40]
+    new = DOCUMENTS[40:]
     paths = [
         corpora.write_rows(tmp_path / f"{name}.jsonl", rows)
         for name, rows in (("old", old), ("new", new))

@@ -324,10 +324,12 @@ def test_a_bad_row_is_rejected_with_file_row_and_reason(kind, programs, tmp_path
     inputs = [name]
     if not num_good:  # a run without any document would fail
         (tmp_path / "good.txt").write_text("a good one")
-        inputs, num_good = [name, "good.txt"], 1
+        inputs = [name, "good.txt"]
+        num_good = 1
     finished = programs.run("dedup", *inputs, "-o", "out", "--json", *options, cwd=tmp_path)
     assert finished.code == 0, finished.stderr
-    report, rejected = json.loads(finished.stdout), rejected_of(tmp_path / "out")
+    report = json.loads(finished.stdout)
+    rejected = rejected_of(tmp_path / "out")
     assert [(row["file"], row["row"]) for row in rejected] == [(name, row) for row, _ in expected]
     for row, (_, words) in zip(rejected, expected, strict=True):
         assert words in row["reason"]

@@ -118,7 +118,8 @@ def test_merged_signatures_are_the_signature_of_the_union(chosen, multiset, left
 
 
 def test_signatures_merge_row_by_row():
-    one, two = neardup.signatures(["a b", "c"], size=1), neardup.signatures(["d", ""], size=1)
+    one = neardup.signatures(["a b", "c"], size=1)
+    two = neardup.signatures(["d", ""], size=1)
     merged = neardup.merge_signatures(one, two)
     assert np.array_equal(merged, neardup.signatures(["a b d", "c"], size=1))
 

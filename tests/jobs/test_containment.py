@@ -209,16 +209,15 @@ def test_compare_judges_by_the_larger_share():
 def test_the_compiled_kernel_equals_plain_python(sets, threshold, first_own):
     hashes = np.array([item + 1 for items in sets for item in sorted(items)], np.uint64)
     ends = np.cumsum([0, *map(len, sets)])
-    rows, groups = np.arange(len(sets)), np.arange(len(sets)) % 2
+    rows = np.arange(len(sets))
+    groups = np.arange(len(sets)) % 2
     joined = stage.ContainmentIndex(
         rows, groups, Sets(hashes, ends), num_references=first_own, threshold=threshold
     )
     answers = []
     for module in (kernel, plain(kernel)):
-        found, scratch = (
-            np.full((200, 3), -1),
-            (np.zeros(len(sets), np.int64), np.zeros(1, np.int64)),
-        )
+        found = np.full((200, 3), -1)
+        scratch = (np.zeros(len(sets), np.int64), np.zeros(1, np.int64))
         counts = module.find_containers(
             joined._docs,
             joined._walks,

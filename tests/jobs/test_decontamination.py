@@ -26,7 +26,8 @@ SETS = st.lists(st.frozensets(st.integers(1, 12), max_size=9), max_size=8)
 THRESHOLDS = st.sampled_from([0.1, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
 NUM_OLD = 20
 DOCUMENTS = corpora.rows(23, 80)
-OLD, NEW = DOCUMENTS[:NUM_OLD], DOCUMENTS[NUM_OLD:]
+OLD = DOCUMENTS[:NUM_OLD]
+NEW = DOCUMENTS[NUM_OLD:]
 CONTAINMENT = {"measure": "containment", "threshold": 0.6, "size": 2}
 
 

@@ -74,8 +74,10 @@ def test_threads_memory_and_batches_give_the_same_bytes(inputs, give_room, monke
 
 
 def test_little_memory_uses_ranges_and_less_sorts_on_disk(inputs, give_room, monkeypatch, tmp_path):
-    taken, sorted_keys = set(), []
-    in_range, sort_on_disk = local.in_range, local.sort_on_disk
+    taken = set()
+    sorted_keys = []
+    in_range = local.in_range
+    sort_on_disk = local.sort_on_disk
 
     def watched_range(batches, column, number, ranges):
         taken.add((column, ranges))

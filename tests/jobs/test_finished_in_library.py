@@ -169,7 +169,8 @@ class Notebook:
     """Remembers what a cell shows, with a clock that is set by hand."""
 
     def __init__(self):
-        self.pages, self.now = [], 0.0
+        self.pages = []
+        self.now = 0.0
         self.bars = NotebookBars(self.show, clock=lambda: self.now)
 
     def show(self, page):

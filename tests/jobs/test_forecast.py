@@ -34,7 +34,8 @@ TEXTS = texts()
     "settings", [{}, {"threshold": 0.5, "size": 2}, {"unit": "char", "size": 6}], ids=str
 )
 def test_the_plan_of_documents_is_that_of_their_run(settings):
-    plan, report = neardup.plan(TEXTS, **settings), neardup.deduplicate(TEXTS, **settings)
+    plan = neardup.plan(TEXTS, **settings)
+    report = neardup.deduplicate(TEXTS, **settings)
     assert (plan.method, plan.bands, plan.reason) == (
         report.plan.method,
         report.plan.bands,
@@ -70,7 +71,8 @@ def test_only_methods_that_the_settings_allow_are_predicted(settings, methods):
 
 def test_forecasts_for_files_and_memory_agree(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    plan, in_memory = neardup.plan(str(tmp_path / "a.jsonl")), neardup.plan(TEXTS)
+    plan = neardup.plan(str(tmp_path / "a.jsonl"))
+    in_memory = neardup.plan(TEXTS)
     assert plan.reason == in_memory.reason
     assert plan.estimate.documents == plan.estimate.sampled_documents == len(TEXTS)
     assert plan.estimate.disk_bytes > (tmp_path / "a.jsonl").stat().st_size
@@ -143,7 +145,8 @@ def test_a_folder_of_many_small_files_is_sampled_completely(tmp_path):
 
 def sizes_tried(monkeypatch, seconds, scale):
     """The bytes that each sample of a forecast requests, if trying a sample takes this many seconds per megabyte."""
-    now, sizes = [0.0], []
+    now = [0.0]
+    sizes = []
     sample = predict.ForecastSample(
         documents=neardup.deduplicate(TEXTS).kept, scale=scale, read_seconds=0, file_bytes=0
     )

@@ -157,11 +157,9 @@ def reading(run):
 def test_no_value_of_a_report_gives_a_traceback(
     finished, run, number, has_turns, monkeypatch, capsys
 ):
-    value, report, command_lines = (
-        list(MUTATIONS.values())[number],
-        report_of(run),
-        commands(finished),
-    )
+    value = list(MUTATIONS.values())[number]
+    report = report_of(run)
+    command_lines = commands(finished)
     assert [exit_code(monkeypatch, capsys, arguments) for arguments in command_lines] == [
         0,
         0,
@@ -169,7 +167,8 @@ def test_no_value_of_a_report_gives_a_traceback(
         0,
         1,
     ]
-    whole, seen = list(places(report)), {reading(run)}
+    whole = list(places(report))
+    seen = {reading(run)}
     assert {
         ("inputs", 0, "file"),
         ("audit", "missed", 0, "chance"),
@@ -284,7 +283,8 @@ def test_an_input_is_read_again_only_if_its_first_bytes_are_those_of_the_report(
     finished, run, read
 ):
     source = finished / "in/pages.jsonl"
-    content, times = source.read_bytes(), (source.stat().st_atime_ns, source.stat().st_mtime_ns)
+    content = source.read_bytes()
+    times = (source.stat().st_atime_ns, source.stat().st_mtime_ns)
     read(run)
     try:
         source.write_bytes(content.replace(b"ferry", b"fairy"))
@@ -299,7 +299,8 @@ def test_an_input_is_read_again_only_if_its_first_bytes_are_those_of_the_report(
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("knows", ["size", "size and time"])
 def test_a_report_cannot_reveal_a_file_unknown_to_its_author(run, read, knows):
-    secret, inputs = run.parent / "secret.jsonl", report_of(run)["inputs"]
+    secret = run.parent / "secret.jsonl"
+    inputs = report_of(run)["inputs"]
     entry = next(entry for entry in inputs if entry["file"] == "pages.jsonl")
     entry |= {"path": str(secret), "size": secret.stat().st_size}
     entry |= {"modified": str(secret.stat().st_mtime_ns)} if "time" in knows else {}

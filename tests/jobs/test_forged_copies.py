@@ -54,7 +54,8 @@ def test_a_forged_copy_is_not_removed(settings):
 
 
 def test_a_forged_copy_of_a_reference_document_is_not_removed(tmp_path):
-    reference, own = tmp_path / "old.csv", tmp_path / "new.csv"
+    reference = tmp_path / "old.csv"
+    own = tmp_path / "new.csv"
     reference.write_text(f"id,text\noriginal,{ORIGINAL}\n", encoding="utf-8")
     forged = " ".join(FORGED.split())
     own.write_text(f"id,text\nforged,{forged}\ncopy,{ORIGINAL}\n", encoding="utf-8")

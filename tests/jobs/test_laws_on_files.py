@@ -125,7 +125,8 @@ def test_results_do_not_depend_on_memory(run, room, outputs, tmp_path, monkeypat
 def test_results_do_not_depend_on_the_number_of_files(run, room, tmp_path, monkeypatch):
     shrink(monkeypatch, room)
     bounds = [0, 1, 1, 30, 31, 57, NUM_DOCUMENTS]
-    firsts, paths = {}, []
+    firsts = {}
+    paths = []
     for number, (first, stop) in enumerate(itertools.pairwise(bounds)):
         path = tmp_path / "in" / f"{number}.jsonl"
         corpora.write_json_lines(path, DOCUMENTS[first:stop])
@@ -149,7 +150,8 @@ def _lines(path):
 
 
 def test_blank_and_bad_rows_between_documents_change_nothing(tmp_path, monkeypatch):
-    lines, places = [], []
+    lines = []
+    places = []
     for number, document in enumerate(DOCUMENTS):
         lines += [*["", "{bad", " "][: number % 4], json.dumps(document)]
         places.append(len(lines))
@@ -345,7 +347,8 @@ def test_any_small_corpus_agrees_with_the_oracle_for_any_split(data):
             part_bytes=data.draw(st.sampled_from([200, LARGE])),
         )
         shrink(monkeypatch, data.draw(st.sampled_from([50_000, LARGE])))
-        firsts, paths = {}, []
+        firsts = {}
+        paths = []
         for number in range(num_files):
             first, stop = (len(texts) * place // num_files for place in (number, number + 1))
             chosen = [{"text": texts[row], "score": scores[row]} for row in range(first, stop)]

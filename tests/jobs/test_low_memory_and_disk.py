@@ -31,11 +31,9 @@ def _texts(rng, num_docs, num_bytes):
 def _write_lines(path, texts):
     """Write JSON Lines."""
     lines = np.empty((len(texts), texts.shape[1] + 13), np.uint8)
-    lines[:, :10], lines[:, 10:-3], lines[:, -3:] = (
-        np.frombuffer(b'{"text": "', np.uint8),
-        texts,
-        np.frombuffer(b'"}\n', np.uint8),
-    )
+    lines[:, :10] = np.frombuffer(b'{"text": "', np.uint8)
+    lines[:, 10:-3] = texts
+    lines[:, -3:] = np.frombuffer(b'"}\n', np.uint8)
     lines.tofile(path)
 
 
@@ -58,7 +56,8 @@ def _run_fresh(folder, *arguments, before="pass"):
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """300 MB of text in one file: every fifth document is a near-copy of another."""
-    folder, rng = tmp_path_factory.mktemp("large"), np.random.default_rng(5)
+    folder = tmp_path_factory.mktemp("large")
+    rng = np.random.default_rng(5)
     texts = _texts(rng, 120_000, 2_048)
     _write_lines(folder / "pages.jsonl", np.concatenate([texts, _edited(rng, texts[::4])]))
     yield folder / "pages.jsonl"

@@ -94,7 +94,8 @@ def pairs_of(report):
 
 @EVERY_MEASURE
 def test_pairs_match_brute_force(measure):
-    found, expected = pairs_of(run(measure)), true_pairs(measure)
+    found = pairs_of(run(measure))
+    expected = true_pairs(measure)
     assert len(expected) > 15
     assert found.keys() == expected.keys()
     assert all(found[pair] == pytest.approx(expected[pair], abs=1e-14) for pair in expected)
@@ -105,7 +106,8 @@ def test_pairs_match_brute_force(measure):
 @pytest.mark.parametrize("keep", ["first", "last"])
 def test_removed_documents_match_the_oracle(measure, cluster, keep):
     report = run(measure, call=neardup.deduplicate, cluster=cluster, keep=keep)
-    pairs, order = true_pairs(measure), list(range(len(VECTORS)))
+    pairs = true_pairs(measure)
+    order = list(range(len(VECTORS)))
     order = order if keep == "first" else order[::-1]
     found = {
         row["doc_id"]: (row["kept_id"], row["similarity"]) for row in report.removed.to_pylist()

@@ -121,7 +121,8 @@ def test_neighbours_match_brute_force(measure, k):
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_queries_can_find_their_own_copies_in_the_source(measure):
-    docs, queries = corpus(measure, 90), corpus(measure, 20, seed=2)
+    docs = corpus(measure, 90)
+    queries = corpus(measure, 20, seed=2)
     own = arguments(measure, docs)
     asked = next(iter(arguments(measure, queries).values()))
     found = rows_of(neardup.neighbours(**own, queries=asked, measure=measure, k=4))
@@ -317,10 +318,8 @@ def test_rejected_rows_are_python_warnings_without_a_progress_function():
 @pytest.mark.parametrize("has_queries", [False, True])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_without_k_all_neighbours_above_the_threshold_are_listed(measure, has_queries):
-    docs, threshold = (
-        corpus(measure, 60),
-        0.1537 if measure == "euclidean" else 0.5137 if measure == "hamming" else 0.3137,
-    )
+    docs = corpus(measure, 60)
+    threshold = 0.1537 if measure == "euclidean" else 0.5137 if measure == "hamming" else 0.3137
     queries = corpus(measure, 20, seed=2) if has_queries else None
     asked = {} if queries is None else {"queries": next(iter(arguments(measure, queries).values()))}
     found = neardup.neighbours(
@@ -383,7 +382,8 @@ def test_contained_query_ranks_by_the_share_of_the_query():
 @pytest.mark.parametrize("k", [3, None])
 @pytest.mark.parametrize("contained", ["query", "neighbour", "either"])
 def test_shares_match_brute_force(contained, k):
-    docs, queries = corpus("containment", 80), corpus("containment", 30, seed=2)
+    docs = corpus("containment", 80)
+    queries = corpus("containment", 30, seed=2)
     found = neardup.neighbours(
         items=[sorted(doc) for doc in docs],
         queries=[sorted(query) for query in queries],

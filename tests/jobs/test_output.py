@@ -221,7 +221,8 @@ def test_repeating_a_run_gives_the_same_bytes(run, tmp_path):
 
 def commands_of(text):
     """The command lines of a page: lines of code blocks that start with neardup, without comments."""
-    commands, is_fenced = [], False
+    commands = []
+    is_fenced = False
     for line in text.splitlines():
         is_fenced ^= line.startswith("```")
         command = line.strip().removeprefix("$ ")

@@ -54,7 +54,8 @@ def test_a_sample_of_all_documents_is_what_the_oracle_counts(settings):
 
 def test_a_leader_run_is_audited_like_a_run_with_pairs():
     leaders, pairs = (neardup.deduplicate(TEXTS, pairs=pairs, **WEAK) for pairs in (False, True))
-    first, second = neardup.audit(leaders), neardup.audit(pairs)
+    first = neardup.audit(leaders)
+    second = neardup.audit(pairs)
     assert measured(first) | {"verified": 0} == measured(second) | {"verified": 0}
     assert first.verified == leaders.num_removed
     assert second.verified == pairs.num_removed + pairs.num_pairs
@@ -63,7 +64,8 @@ def test_a_leader_run_is_audited_like_a_run_with_pairs():
 
 def test_a_small_sample_counts_the_pairs_of_its_documents():
     report = neardup.find_pairs(TEXTS, **WEAK)
-    answer, whole = neardup.audit(report, sample=20), neardup.audit(report)
+    answer = neardup.audit(report, sample=20)
+    whole = neardup.audit(report)
     assert answer.sample == 20
     assert 0 < answer.pairs < whole.pairs
     everything = {tuple(row.values()) for row in whole.missed.to_pylist()}

@@ -19,7 +19,8 @@ from support.programs import SLOW_STEPS, contents, everything, sweep, wait_until
 COMMAND = ("--threads", "1", "--pairs", "--quiet")
 WORK = ".out.neardup"
 # Shelves and blocks of a large component are spilled to disk; with less memory, sorts are too.
-LITTLE_ROOM, MIN_ROOM = 60_000, 40_000
+LITTLE_ROOM = 60_000
+MIN_ROOM = 40_000
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,8 @@ def test_a_run_killed_while_sorting_on_disk_resumes(start, whole, tmp_path):
     "room", ["pass", pytest.param(f"give_room({LITTLE_ROOM})", marks=pytest.mark.long)]
 )
 def test_a_run_killed_repeatedly_finishes(room, start, whole, tmp_path):
-    rng, starts = random.Random(3), 0
+    rng = random.Random(3)
+    starts = 0
     while not (tmp_path / "out").exists():
         start(before=f"{room}; kill_at_event({rng.randrange(8, 20) + starts})")
         starts += 1
@@ -230,10 +232,8 @@ def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(
             programs.run("dedup", page, "-o", "run", "--pairs", "--quiet", cwd=tmp_path).code == 0
         )
     named = {"PAGE": page, "RUN": tmp_path / "run"}
-    given, work = (
-        [*(named.get(word, word) for word in command), "-o", out, "--quiet"],
-        f".{out}.neardup",
-    )
+    given = [*(named.get(word, word) for word in command), "-o", out, "--quiet"]
+    work = f".{out}.neardup"
     piped = page.read_text("utf-8")
     assert programs.run(*given, cwd=tmp_path / "whole", stdin=piped).code == 0
     whole = everything(tmp_path / "whole")
@@ -255,10 +255,8 @@ def test_a_run_killed_at_any_call_of_its_end_counts_as_finished(
 def test_a_killed_run_on_standard_input_resumes_with_the_same_bytes_and_restarts_with_others(
     programs, page, tmp_path
 ):
-    command, piped = (
-        ("dedup", "-", "-o", "out", "--quiet", "--threads", "1"),
-        page.read_text("utf-8"),
-    )
+    command = ("dedup", "-", "-o", "out", "--quiet", "--threads", "1")
+    piped = page.read_text("utf-8")
     programs.run(*command, cwd=tmp_path, stdin=piped, before="kill_at_finish(7)")
     programs.run(
         *command,
@@ -442,7 +440,8 @@ def test_a_killed_run_with_a_random_seed_resumes_with_the_same_seed(start, tmp_p
     assert report["config"]["seed"] == manifest["drawn_seed"] != 1
     assert f"seed-{manifest['drawn_seed']} " in report["signature_format"]
     assert start("--seed", str(manifest["drawn_seed"]), cwd=tmp_path / "given").code == 0
-    found, given = contents(tmp_path / "out"), contents(tmp_path / "given" / "out")
+    found = contents(tmp_path / "out")
+    given = contents(tmp_path / "given" / "out")
     assert {**found, "report.json": None} == {**given, "report.json": None}
 
 
@@ -482,7 +481,8 @@ def test_overwrite_starts_over_with_other_settings(start, tmp_path):
     start(before="kill_at_finish(7)")
     assert start("--threshold", "0.7", "--overwrite").code == 0
     assert start("--threshold", "0.7", cwd=tmp_path / "clean").code == 0
-    found, clean = contents(tmp_path / "out"), contents(tmp_path / "clean" / "out")
+    found = contents(tmp_path / "out")
+    clean = contents(tmp_path / "clean" / "out")
     assert found.pop("report.json")["config"] == clean.pop("report.json")["config"] | {
         "overwrite": True
     }

@@ -90,10 +90,8 @@ def test_files_and_memory_agree(tmp_path):
 def test_kept_records_have_their_original_bytes(form, tmp_path):
     path = corpora.write_rows(tmp_path / f"corpus.{form}", DOCUMENTS)
     corpora.deduplicate([path], tmp_path / "out", **EVERY_PAIR)
-    content, kept = (
-        corpora.unpacked(path),
-        corpora.unpacked(tmp_path / "out" / "kept" / f"corpus.{form}"),
-    )
+    content = corpora.unpacked(path)
+    kept = corpora.unpacked(tmp_path / "out" / "kept" / f"corpus.{form}")
     if form.startswith(("csv", "tsv")):
         delimiter = "," if form.startswith("csv") else "\t"
         records = raw_records(content, delimiter)
@@ -105,7 +103,8 @@ def test_kept_records_have_their_original_bytes(form, tmp_path):
 
 def raw_records(content, delimiter):
     """The bytes of each record of CSV."""
-    records, taken = [], []
+    records = []
+    taken = []
 
     def lines():
         for line in io.BytesIO(content):
@@ -396,7 +395,8 @@ ONE_LINE = [" ".join(text.split()) for text in corpora.texts_of(DOCUMENTS) if te
 
 @pytest.mark.parametrize("ending", ["txt", "txt.gz", "txt.zst", "log", "md"])
 def test_lines_are_documents(ending, tmp_path):
-    path, truth = tmp_path / f"lines.{ending}", Truth(ONE_LINE)
+    path = tmp_path / f"lines.{ending}"
+    truth = Truth(ONE_LINE)
     content = "".join(f"{line}\n" for line in ONE_LINE).encode()
     path.write_bytes(corpora.packed(content, path.suffix))
     report = corpora.deduplicate([path], tmp_path / "out", lines=True, pairs=True, **EVERY_PAIR)

@@ -28,7 +28,8 @@ def pages_of(rng, num_templates, num_pages):
 
 
 def edited_copies(rng, count, edits):
-    text, copies = draw(rng, 300), []
+    text = draw(rng, 300)
+    copies = []
     for _ in range(count):
         copy = list(text)
         for _ in range(edits):

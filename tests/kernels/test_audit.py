@@ -140,8 +140,10 @@ def test_found_means_a_shared_bucket_and_enough_equal_slots(data, min_agreement)
         numbers = st.lists(st.integers(0, most), min_size=columns, max_size=columns)
         return np.array(data.draw(st.lists(numbers, min_size=rows, max_size=rows)), kind)
 
-    signatures, others = table(4, 6, 2, np.uint32), table(3, 6, 2, np.uint32)
-    keys, other_keys = table(4, 3, 3, np.uint64), table(3, 3, 3, np.uint64)
+    signatures = table(4, 6, 2, np.uint32)
+    others = table(3, 6, 2, np.uint32)
+    keys = table(4, 3, 3, np.uint64)
+    other_keys = table(3, 3, 3, np.uint64)
     pairs = np.array([(doc, number) for doc in range(4) for number in range(3)])
     answers = []
     for kernel in (audit, PLAIN):

@@ -31,7 +31,8 @@ def similar_signatures(seed, num_docs, num_perm):
 
 
 def star_links(keys, rows, kernel=bands.star_links):
-    keys, rows = np.array(keys, np.uint64), np.array(rows, np.int64)
+    keys = np.array(keys, np.uint64)
+    rows = np.array(rows, np.int64)
     linked, smallest = (np.full(keys.size, -9, np.int64) for _ in range(2))
     with np.errstate(over="ignore"):
         count = kernel(keys, rows, linked, smallest)
@@ -52,7 +53,8 @@ def star_links_by_dict(keys, rows):
 @pytest.mark.parametrize(("num_bands", "rows"), PLANS)
 def test_band_keys_compiled_are_those_of_plain_python(num_bands, rows):
     signatures = similar_signatures(1, 20, 128)
-    signatures[0], signatures[1] = 0, 2**32 - 1
+    signatures[0] = 0
+    signatures[1] = 2**32 - 1
     compiled = band_keys(signatures, num_bands, rows)
     assert np.array_equal(compiled, band_keys(signatures, num_bands, rows, bands.band_keys.py_func))
 
@@ -123,13 +125,15 @@ KEYED_ROWS = st.lists(
 @given(keyed_rows=KEYED_ROWS)
 @example(keyed_rows=[(0, 7), (0, 3), (0, 5)])
 def test_star_links_point_to_the_smallest_row_of_the_bucket(keyed_rows):
-    keys, rows = [key for key, _ in keyed_rows], [row for _, row in keyed_rows]
+    keys = [key for key, _ in keyed_rows]
+    rows = [row for _, row in keyed_rows]
     assert star_links(keys, rows) == star_links_by_dict(keys, rows)
 
 
 @given(keyed_rows=KEYED_ROWS)
 def test_star_links_compiled_are_those_of_plain_python(keyed_rows):
-    keys, rows = [key for key, _ in keyed_rows], [row for _, row in keyed_rows]
+    keys = [key for key, _ in keyed_rows]
+    rows = [row for _, row in keyed_rows]
     assert star_links(keys, rows) == star_links(keys, rows, PLAIN.star_links)
 
 

@@ -82,7 +82,8 @@ def test_bitmaps_written_in_parts_are_those_written_at_once(before):
     sets = [RANDOM.integers(0, 2**64, size, dtype=np.uint64) for size in (5, 0, 1, 64, 700, 31, 32)]
     whole = bitmaps_of(bitmaps, end_to_end(sets), before)
     for cut in range(1, 7):
-        first, second = end_to_end(sets[:cut]), end_to_end(sets[cut:])
+        first = end_to_end(sets[:cut])
+        second = end_to_end(sets[cut:])
         parts = [bitmaps_of(bitmaps, first, before)]
         # The second part follows `cut` documents more, so that its words begin where the first part
         # ends.

@@ -47,11 +47,9 @@ def test_colliding_keys_are_numbered_in_order_of_appearance():
 
 
 def linked(keys):
-    rows, left, right = (
-        np.arange(keys.size)[::-1].copy(),
-        np.empty(keys.size, np.int64),
-        np.empty(keys.size, np.int64),
-    )
+    rows = np.arange(keys.size)[::-1].copy()
+    left = np.empty(keys.size, np.int64)
+    right = np.empty(keys.size, np.int64)
     count = bands.star_links(keys, rows, left, right)
     return set(zip(left[:count].tolist(), right[:count].tolist(), strict=True))
 
@@ -73,7 +71,8 @@ def sets_of(*documents):
 
 
 def similarity(documents):
-    values, pairs = np.empty(5), (np.array([0, 0, 1, 0, 2]), np.array([1, 2, 0, 0, 1]))
+    values = np.empty(5)
+    pairs = (np.array([0, 0, 1, 0, 2]), np.array([1, 2, 0, 0, 1]))
     kernel.similarities(sets_of(*documents), *pairs, values)
     return values.tolist()
 
@@ -116,7 +115,8 @@ def test_scratch_table_is_clean_after_a_set_that_was_sorted():
 
 def ranked(documents):
     shingles, ends = sets_of(*documents)
-    out, out_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
+    out = np.empty(shingles.size, np.uint64)
+    out_ends = np.empty(ends.size, np.int64)
     lists.rank_prefixes(shingles, ends, 0.5, out, out_ends)
     return [out[start:end].tolist() for start, end in itertools.pairwise(out_ends)]
 

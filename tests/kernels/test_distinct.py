@@ -44,7 +44,8 @@ def arrays_of(documents):
 
 def digest_sets(documents, module=distinct, secret=SECRET):
     shingles, ends = arrays_of(documents)
-    digests, sizes = np.full((len(documents), 2), 9, np.uint64), np.full(len(documents), -9)
+    digests = np.full((len(documents), 2), 9, np.uint64)
+    sizes = np.full(len(documents), -9)
     with np.errstate(over="ignore"):
         module.digest_sets(shingles, ends, digest_key(secret), digests, sizes)
     return digests.tolist(), sizes.tolist()
@@ -53,7 +54,8 @@ def digest_sets(documents, module=distinct, secret=SECRET):
 def distinct_of(documents, module=distinct, secret=SECRET):
     """What `digest_sets` leaves at the front of the shingles."""
     shingles, ends = arrays_of(documents)
-    digests, sizes = np.empty((len(documents), 2), np.uint64), np.empty(len(documents), np.int64)
+    digests = np.empty((len(documents), 2), np.uint64)
+    sizes = np.empty(len(documents), np.int64)
     with np.errstate(over="ignore"):
         module.digest_sets(shingles, ends, digest_key(secret), digests, sizes)
     return [
@@ -63,7 +65,8 @@ def distinct_of(documents, module=distinct, secret=SECRET):
 
 def sort_sets(documents, module=distinct):
     shingles, ends = arrays_of(documents)
-    sets, set_ends = np.empty(shingles.size, np.uint64), np.empty(ends.size, np.int64)
+    sets = np.empty(shingles.size, np.uint64)
+    set_ends = np.empty(ends.size, np.int64)
     with np.errstate(over="ignore"):
         module.sort_sets(shingles, ends, sets, set_ends)
     assert set_ends[0] == 0
@@ -326,10 +329,8 @@ def test_digesting_adversarial_hashes_leaves_them_in_order_of_appearance(attack)
     assert distinct_of(documents) == [
         list(dict.fromkeys(document.tolist())) for document in documents
     ]
-    unsorted, shuffled = (
-        [document.tolist() for document in documents],
-        [sorted(one) for one in documents],
-    )
+    unsorted = [document.tolist() for document in documents]
+    shuffled = [sorted(one) for one in documents]
     assert digest_sets(unsorted)[0] == digest_sets(shuffled)[0]
 
 
@@ -382,7 +383,8 @@ def test_gathered_sets_are_contiguous(documents, data):
 )
 def test_a_sample_has_the_shingles_without_the_bits_of_the_mask(values, mask):
     for module in (distinct, PLAIN):
-        places, sampled = np.empty(len(values), np.int64), np.empty(len(values), np.uint64)
+        places = np.empty(len(values), np.int64)
+        sampled = np.empty(len(values), np.uint64)
         count = module.sample_shingles(
             np.array(values, np.uint64), np.uint64(mask), places, sampled
         )

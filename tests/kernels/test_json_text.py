@@ -102,9 +102,11 @@ def blocks(draw):
 
 def cut(block, name="text", module=json_text):
     """The texts of lines and the remaining lines; None if they need the slower path."""
-    texts, rest = np.zeros(len(block) + json_text.BLOCK, np.uint8), np.zeros(len(block), np.uint8)
+    texts = np.zeros(len(block) + json_text.BLOCK, np.uint8)
+    rest = np.zeros(len(block), np.uint8)
     ends = np.full(json_text.most_lines(len(block), len(name.encode())) + 1, -1)
-    lines, name = np.frombuffer(block, np.uint8), np.frombuffer(name.encode(), np.uint8)
+    lines = np.frombuffer(block, np.uint8)
+    name = np.frombuffer(name.encode(), np.uint8)
     num_rest = module.cut_texts(lines, name, texts, ends, rest)
     if num_rest == json_text.ODD:
         return None
@@ -136,10 +138,12 @@ def test_extracted_texts_equal_those_of_the_standard_library(rows, ascii_only, e
 def test_extraction_succeeds_exactly_on_valid_lines(block):
     if answer := cut(block):
         texts, rest = answer
-        lines, left = block.removesuffix(b"\n").split(b"\n"), rest.removesuffix(b"\n").split(b"\n")
+        lines = block.removesuffix(b"\n").split(b"\n")
+        left = rest.removesuffix(b"\n").split(b"\n")
         assert len(texts) == len(lines) == len(left)
         for text, line, short in zip(texts, lines, left, strict=True):
-            given, expected = parsed(short), parsed(line)
+            given = parsed(short)
+            expected = parsed(line)
             assert (given is None) == (expected is None)
             assert expected is None or {**given, "text": text.decode()} == expected
 
@@ -222,7 +226,8 @@ def test_nothing_is_read_past_the_last_line(cut_off):
     """The bytes are part of a longer array whose continuation would complete them."""
     whole = line_of(rb"a\ud83d\ude00b") + b"\n"
     source = np.frombuffer(whole, np.uint8)[:cut_off]
-    texts, rest = np.zeros(cut_off + json_text.BLOCK, np.uint8), np.zeros(cut_off, np.uint8)
+    texts = np.zeros(cut_off + json_text.BLOCK, np.uint8)
+    rest = np.zeros(cut_off, np.uint8)
     ends = np.zeros(json_text.most_lines(cut_off, 4) + 1, np.int64)
     given = json_text.cut_texts(source, np.frombuffer(b"text", np.uint8), texts, ends, rest)
     # Empty input has no lines; a line without its last brace or newline already has its text.

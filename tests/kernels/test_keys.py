@@ -13,7 +13,8 @@ from neardup.kernels import keys, shingle, unicode
 
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2, 12345, 2**63, 2**64 - 1])
 # The constants of the formats fast-1 and minhash-1, which the attacks use.
-SALT, MULTIPLIER = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB
+SALT = 0xA0761D6478BD642F
+MULTIPLIER = 0xE7037ED1A0B428DB
 ALL = 2**64 - 1
 
 
@@ -26,8 +27,10 @@ def item_hashes(items, seed):
     """Hash byte strings as items."""
     data = b"".join(item + b"\x1f" for item in items)
     source = np.frombuffer(data, np.uint8)
-    hashes, ends = np.empty(len(data), np.uint64), np.empty(2, np.int64)
-    offsets, table = np.array([0, len(data)]), tuple(unicode.load_table())
+    hashes = np.empty(len(data), np.uint64)
+    ends = np.empty(2, np.int64)
+    offsets = np.array([0, len(data)])
+    table = tuple(unicode.load_table())
     key = keys.shingle_key(seed)
     shingle.shingle_items(
         source, offsets, table, 1, key, False, hashes, ends, np.empty(1, np.bool_)
@@ -51,7 +54,8 @@ def letters_that_differ_by(difference):
 def colliding_words():
     """Pairs of 24 letters with equal state after the second eight bytes, which compensate for the known first state."""
     rng = random.Random(1)
-    by_rest, found = defaultdict(list), []
+    by_rest = defaultdict(list)
+    found = []
     for _ in range(1 << 15):
         first = bytes(rng.choices(b"abcdefghijklmnopqrstuvwxyz", k=8))
         state = fold(SALT ^ 24 ^ int.from_bytes(first, "little"), MULTIPLIER)
@@ -89,10 +93,8 @@ def test_the_attack_produces_collisions_without_a_key():
 @SEEDS
 def test_words_built_to_collide_do_not_collide(seed):
     for one, two in COLLIDING:
-        words, items = (
-            word_hashes([one, two], seed),
-            item_hashes([one.encode(), two.encode()], seed),
-        )
+        words = word_hashes([one, two], seed)
+        items = item_hashes([one.encode(), two.encode()], seed)
         assert len(set(words)) == len(set(items)) == 2
 
 
@@ -154,7 +156,8 @@ def test_thue_morse_words_and_their_complements_have_different_hashes():
     signs = [number.bit_count() % 2 for number in range(64)]
     there, back = (" ".join((one, two)[sign ^ turn] for sign in signs) for turn in (0, 1))
     assert neardup.shingles(there, size=64)[0] != neardup.shingles(back, size=64)[0]
-    base, first = int(key[-2]), int(hashes[order[at[0]]]) - int(hashes[order[at[0] + 1]])
+    base = int(key[-2])
+    first = int(hashes[order[at[0]]]) - int(hashes[order[at[0] + 1]])
     assert (
         sum((1 - 2 * sign) * base ** (63 - place) for place, sign in enumerate(signs)) * first & ALL
         == 0

@@ -51,8 +51,10 @@ def test_documents_that_share_a_key_are_found_once(kernel, seed):
     values = np.r_[
         draw.integers(0, 2**64, 30, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)
     ]
-    keys, asked = values[draw.integers(32, size=(60, 4))], values[draw.integers(32, size=(15, 4))]
-    sizes, asked_sizes = draw.integers(0, 9, 60), draw.integers(0, 9, 15)
+    keys = values[draw.integers(32, size=(60, 4))]
+    asked = values[draw.integers(32, size=(15, 4))]
+    sizes = draw.integers(0, 9, 60)
+    asked_sizes = draw.integers(0, 9, 15)
     for threshold in (0.0, 0.5):
         expected = sharing(asked, asked_sizes, keys, sizes, threshold)
         queries, docs, end, is_sound = kernel.look_up(
@@ -74,7 +76,8 @@ def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(k
         draw.integers(0, 2**64, 40, dtype=np.uint64), np.array([0, 2**64 - 1], np.uint64)
     ]
     keys, _, directory = postings(values[draw.integers(42, size=(90, 2))], np.ones(90, np.int64))
-    firsts, lasts = np.empty(42, np.int64), np.empty(42, np.int64)
+    firsts = np.empty(42, np.int64)
+    lasts = np.empty(42, np.int64)
     kernel.find_postings(values, keys, directory, firsts, lasts)
     for key, first, last in zip(values, firsts, lasts, strict=True):
         assert np.flatnonzero(keys == key).tolist() == list(range(first, last))
@@ -85,7 +88,8 @@ def test_the_postings_of_a_key_are_found_and_a_damaged_directory_leads_nowhere(k
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_an_empty_segment_answers_nothing(kernel):
-    keys, sizes = np.empty((0, 3), np.uint64), np.empty(0, np.int64)
+    keys = np.empty((0, 3), np.uint64)
+    sizes = np.empty(0, np.int64)
     asked = np.ones((2, 3), np.uint64)
     queries, docs, end, is_sound = kernel.look_up(
         asked, np.ones(2, np.int64), *postings(keys, sizes), sizes, 0.5, 0, 1
@@ -97,8 +101,10 @@ def test_an_empty_segment_answers_nothing(kernel):
 @pytest.mark.parametrize("num_docs", [63, 64, 65, 300])
 def test_documents_of_hot_buckets_are_found_once_and_in_order(kernel, num_docs):
     draw = np.random.default_rng(num_docs)
-    keys, sizes = draw.integers(0, 2, (num_docs, 3), dtype=np.uint64), draw.integers(0, 9, num_docs)
-    asked, asked_sizes = draw.integers(0, 2, (7, 3), dtype=np.uint64), draw.integers(0, 9, 7)
+    keys = draw.integers(0, 2, (num_docs, 3), dtype=np.uint64)
+    sizes = draw.integers(0, 9, num_docs)
+    asked = draw.integers(0, 2, (7, 3), dtype=np.uint64)
+    asked_sizes = draw.integers(0, 9, 7)
     queries, docs, _, is_sound = kernel.look_up(
         asked, asked_sizes, *postings(keys, sizes), sizes, 0.5, 0, 10**6
     )
@@ -111,9 +117,13 @@ def test_documents_of_hot_buckets_are_found_once_and_in_order(kernel, num_docs):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_batch_of_queries_is_looked_up_in_parts_with_enough_pairs_each(kernel):
     draw = np.random.default_rng(3)
-    keys, sizes = draw.integers(0, 9, (80, 2), dtype=np.uint64), draw.integers(1, 9, 80)
-    asked, asked_sizes = draw.integers(0, 9, (30, 2), dtype=np.uint64), draw.integers(0, 9, 30)
-    found, begin, counts = [], 0, []
+    keys = draw.integers(0, 9, (80, 2), dtype=np.uint64)
+    sizes = draw.integers(1, 9, 80)
+    asked = draw.integers(0, 9, (30, 2), dtype=np.uint64)
+    asked_sizes = draw.integers(0, 9, 30)
+    found = []
+    begin = 0
+    counts = []
     while begin < 30:
         queries, docs, begin, _ = kernel.look_up(
             asked, asked_sizes, *postings(keys, sizes), sizes, 0.0, begin, 40
@@ -128,7 +138,8 @@ def test_a_batch_of_queries_is_looked_up_in_parts_with_enough_pairs_each(kernel)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_damaged_positions_are_detected_before_use(kernel):
     draw = np.random.default_rng(1)
-    keys, sizes = draw.integers(0, 2**64, (40, 2), dtype=np.uint64), np.full(40, 5)
+    keys = draw.integers(0, 2**64, (40, 2), dtype=np.uint64)
+    sizes = np.full(40, 5)
     held = [array.copy() for array in postings(keys, sizes)]
     for at, value in ((1, 2**32 - 1), (2, -1), (2, 2**62)):
         broken = [array.copy() for array in held]
@@ -146,7 +157,9 @@ def test_pairs_are_verified_by_size_signature_and_similarity(kernel):
         np.concatenate([np.array(one, np.uint64) for one in sets]), np.cumsum([0, *map(len, sets)])
     )
     signatures = np.array([[1, 1], [1, 1], [1, 2], [1, 1], [9, 9]], np.uint32)
-    left, right, values = np.array([0, 0, 0, 2]), np.array([1, 2, 3, 1]), np.empty(4)
+    left = np.array([0, 0, 0, 2])
+    right = np.array([1, 2, 3, 1])
+    values = np.empty(4)
     kernel.verify_pairs(items, signatures, left, right, 0.6, 0, values)
     assert values.tolist() == [4 / 6, 1.0, -1.0, 4 / 6]
     kernel.verify_pairs(items, signatures, left, right, 0.6, 2, values)
@@ -185,7 +198,8 @@ def test_shared_shingles_are_counted_where_they_are_enough_of_the_smaller_set(ke
 
 def test_damaged_postings_of_shingles_are_noticed():
     sets = Sets(np.arange(1, 4, dtype=np.uint64), np.array([0, 3]))
-    sizes, owners = np.array([3]), np.zeros(3, np.uint32)
+    sizes = np.array([3])
+    owners = np.zeros(3, np.uint32)
     for docs, directory in ((owners + 7, [0, 3]), (owners, [0, 9]), (owners, [-1, 3])):
         *_, is_sound = lookup.count_shared(
             sets, sets.shingles, docs.astype(np.uint32), np.array(directory), sizes, 0.5

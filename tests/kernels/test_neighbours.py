@@ -80,7 +80,8 @@ def test_compiled_kernels_equal_plain_python(kind, share, seed, num_docs, k):
 def test_neighbours_do_not_depend_on_blocks_and_buffers(kind, seed, num_docs, block, room, k):
     rng = np.random.default_rng(seed)
     docs = Compared(drawn_items(kind, rng, num_docs), rng.integers(0, 2, num_docs))
-    best, listed = [], []
+    best = []
+    listed = []
     for limits in ({}, {"block": block, "room": room}):
         finder = stage.finder_for(docs, None, stage.SearchOptions(k=k, above=0.0, **limits))
         best.append([part.tolist() for part in finder.find(0, num_docs)])

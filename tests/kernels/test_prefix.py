@@ -44,11 +44,9 @@ def count(sets, bits, module=prefix):
 
 def take(sets, counts, threshold, module=prefix):
     shingles, ends = arrays_of(sets)
-    docs, places, keys = (
-        np.full(shingles.size, -9),
-        np.full(shingles.size, -9),
-        np.zeros(shingles.size, np.uint64),
-    )
+    docs = np.full(shingles.size, -9)
+    places = np.full(shingles.size, -9)
+    keys = np.zeros(shingles.size, np.uint64)
     taken = module.take_prefixes(shingles, ends, counts, threshold, docs, keys, places)
     return docs[:taken], keys[:taken], places[:taken]
 
@@ -56,7 +54,8 @@ def take(sets, counts, threshold, module=prefix):
 def join(sets, postings, threshold, module=prefix, rows=None):
     """Join the documents of postings; return the smallest document that each is joined with."""
     docs, keys, places = postings
-    lists, parents = np.empty(keys.size, np.int64), np.arange(len(sets))
+    lists = np.empty(keys.size, np.int64)
+    parents = np.arange(len(sets))
     number_lists(keys, lists)
     sizes = np.array(list(map(len, sets)), np.int64)[docs]
     rows = docs if rows is None else np.asarray(rows, np.int64)[docs]
@@ -189,7 +188,8 @@ def test_similar_documents_are_linked_for_any_window(window, threshold):
         num_docs = rng.randrange(2, 14)
         sizes = [rng.randrange(20, 60) for _ in range(num_docs)]
         places = [rng.randrange(int((1 - threshold) * size) + 1) for size in sizes]
-        docs, parents = np.arange(num_docs), np.arange(num_docs)
+        docs = np.arange(num_docs)
+        parents = np.arange(num_docs)
         lists = np.zeros(num_docs, np.int64)
         module.join_lists(lists, docs, docs, np.array(sizes), np.array(places), threshold, parents)
         for one, other in itertools.combinations(range(num_docs), 2):
@@ -211,7 +211,8 @@ def test_the_order_of_entries_does_not_matter():
 
 
 def test_documents_shown_dissimilar_by_one_list_are_not_linked():
-    keys, docs = np.array([7, 7], np.uint64), np.array([0, 1])
+    keys = np.array([7, 7], np.uint64)
+    docs = np.array([0, 1])
     for sizes, places, is_joined in [
         ((10, 10), (0, 0), True),
         ((10, 8), (0, 0), True),
@@ -230,8 +231,10 @@ def test_documents_shown_dissimilar_by_one_list_are_not_linked():
 def test_the_cost_of_a_list_is_linear_in_its_length():
     """The worst case for a list: all sizes fit, and no position rules out a pair."""
     num_docs = 200_000
-    lists, docs = np.zeros(num_docs, np.int64), np.arange(num_docs)
-    sizes, places = np.full(num_docs, 100), np.zeros(num_docs, np.int64)
+    lists = np.zeros(num_docs, np.int64)
+    docs = np.arange(num_docs)
+    sizes = np.full(num_docs, 100)
+    places = np.zeros(num_docs, np.int64)
     parents = np.arange(num_docs)
     prefix.join_lists(
         lists, docs, docs, sizes, places, 0.8, parents

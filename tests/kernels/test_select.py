@@ -21,7 +21,8 @@ def lead(order, pairs, kernel=select.lead):
     starts = np.searchsorted([doc for doc, _, _ in both_ways], np.arange(num_docs + 1))
     partners = np.array([partner for _, partner, _ in both_ways], np.int64)
     similarities = np.array([value for _, _, value in both_ways], np.float64)
-    matches, values = np.full(num_docs, -9, np.int64), np.full(num_docs, np.nan)
+    matches = np.full(num_docs, -9, np.int64)
+    values = np.full(num_docs, np.nan)
     kernel(np.array(order, np.int64), starts, partners, similarities, matches, values)
     assert (values[matches == select.NOBODY] == 1).all()
     return {

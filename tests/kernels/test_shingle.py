@@ -78,7 +78,8 @@ def run(kernel, source, offsets, *, size=1, seed=1, fold_numbers=False):
     """Run a kernel over the documents of a buffer; return (hashes, ends, is_normal)."""
     offsets = np.asarray(offsets, np.int64)
     shingles = np.zeros(int(offsets[-1] - offsets[0]) + offsets.size, np.uint64)
-    ends, is_normal = np.full(offsets.size, -1, np.int64), np.zeros(offsets.size - 1, np.bool_)
+    ends = np.full(offsets.size, -1, np.int64)
+    is_normal = np.zeros(offsets.size - 1, np.bool_)
     with np.errstate(over="ignore"):
         kernel(
             source, offsets, TABLE, size, shingle_key(seed), fold_numbers, shingles, ends, is_normal
@@ -327,9 +328,11 @@ def test_no_more_hashes_are_written_than_the_docstring_states(name, text, bytes_
     documents = [(text * 40)[:length].encode() for length in range(1, 100)]
     offsets = np.cumsum([0, *map(len, documents)])
     room = int(offsets[-1]) // bytes_per_shingle + len(documents)
-    shingles, ends = np.full(room + 1000, 7, np.uint64), np.empty(offsets.size, np.int64)
+    shingles = np.full(room + 1000, 7, np.uint64)
+    ends = np.empty(offsets.size, np.int64)
     is_normal = np.empty(len(documents), np.bool_)
-    source, key = readonly(b"".join(documents)), shingle_key(1)
+    source = readonly(b"".join(documents))
+    key = shingle_key(1)
     getattr(shingle, name)(source, offsets, TABLE, 1, key, False, shingles, ends, is_normal)
     assert (shingles[room:] == 7).all()
 
@@ -580,11 +583,10 @@ def words_of_paragraphs(paragraphs):
 
 def shingles_at(paragraphs, offsets):
     """The raw hashes of single words, as an array."""
-    source, offsets = readonly("".join(paragraphs).encode()), np.fromiter(offsets, np.int64)
-    shingles, ends = (
-        np.empty(source.size // 2 + offsets.size, np.uint64),
-        np.empty(offsets.size, np.int64),
-    )
+    source = readonly("".join(paragraphs).encode())
+    offsets = np.fromiter(offsets, np.int64)
+    shingles = np.empty(source.size // 2 + offsets.size, np.uint64)
+    ends = np.empty(offsets.size, np.int64)
     shingle.shingle_words(
         source,
         offsets,

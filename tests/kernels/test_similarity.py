@@ -13,9 +13,11 @@ from neardup.stages import match
 from support import oracles
 from support.plain_kernels import PutPairs, plain, plain_match
 
-PLAIN, PLAIN_MATCH = plain(kernel), plain_match()
+PLAIN = plain(kernel)
+PLAIN_MATCH = plain_match()
 SEEDS = range(12)
-NUM_DOCS, NUM_BANDS = 24, 3
+NUM_DOCS = 24
+NUM_BANDS = 3
 MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLOSURE}
 
 
@@ -155,7 +157,8 @@ def test_pairs_and_matches_agree_with_the_oracle(kind, mode, seed):
     if mode == "closure":
         expected = list(range(NUM_DOCS))
         for a, b in pairs:
-            old, new = max(expected[a], expected[b]), min(expected[a], expected[b])
+            old = max(expected[a], expected[b])
+            new = min(expected[a], expected[b])
             expected = [new if label == old else label for label in expected]
         assert parents.tolist() == expected
         return
@@ -173,7 +176,8 @@ def test_pairs_and_matches_agree_with_the_oracle(kind, mode, seed):
 @pytest.mark.parametrize("mode", MODES)
 def test_the_compiled_walk_equals_plain_python(kind, mode):
     case = make_case(kind, 99)
-    compiled, plainly = run(match, case, MODES[mode]), run(PLAIN_MATCH, case, MODES[mode])
+    compiled = run(match, case, MODES[mode])
+    plainly = run(PLAIN_MATCH, case, MODES[mode])
     assert all((one == two).all() for one, two in zip(compiled[0], plainly[0], strict=True))
     is_removed = compiled[1] >= 0
     assert (compiled[1] == plainly[1]).all() or mode == "closure"

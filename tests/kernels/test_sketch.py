@@ -83,7 +83,8 @@ def fast_sketch_by_formula(document, num_perm):
     log_slots = num_perm.bit_length() - 1
     slots = {}
     for value in document:
-        slot, first_round = value >> (64 - log_slots), ((value << log_slots) % 2**64) >> 33
+        slot = value >> (64 - log_slots)
+        first_round = ((value << log_slots) % 2**64) >> 33
         slots[slot] = min(slots.get(slot, NO_SHINGLES), first_round)
     fallback = [(line >> 1) | 2**31 for line in least_lines(document, num_perm)]
     return [slots.get(slot, fallback[slot]) for slot in range(num_perm)]
@@ -168,7 +169,8 @@ def test_signature_of_a_union_is_the_slot_wise_minimum(name, parts, num_perm):
 @KERNELS
 @PERMS
 def test_signature_of_a_union_of_large_documents_is_the_slot_wise_minimum(name, num_perm):
-    first, second = random_hashes(1, 3 * num_perm), random_hashes(2, num_perm // 3)
+    first = random_hashes(1, 3 * num_perm)
+    second = random_hashes(2, num_perm // 3)
     signatures = run(getattr(sketch, name), [first, second, first + second], num_perm)
     assert np.array_equal(np.minimum(signatures[0], signatures[1]), signatures[2])
 
@@ -187,7 +189,8 @@ def test_documents_of_one_call_do_not_affect_each_other(name):
 def test_documents_of_a_slice_have_the_signatures_of_a_copy(name, start):
     shingles = np.array(random_hashes(3, 200), np.uint64)
     ends = np.array([0, 0, 5, 90, 150])
-    signatures, of_copy = np.empty((4, 64), np.uint32), np.empty((4, 64), np.uint32)
+    signatures = np.empty((4, 64), np.uint32)
+    of_copy = np.empty((4, 64), np.uint32)
     kernel = getattr(sketch, name)
     kernel(shingles[start:], ends, *coefficients(64), signatures)
     kernel(shingles[start:].copy(), ends, *coefficients(64), of_copy)

@@ -162,7 +162,8 @@ def test_folding_twice_is_folding_once():
 
 
 def test_folding_keeps_kind_and_digit():
-    folded, known = all_folded(), (all_entries() & UNKNOWN) == 0
+    folded = all_folded()
+    known = (all_entries() & UNKNOWN) == 0
     assert np.array_equal(all_kinds()[folded], all_kinds())
     assert np.array_equal((all_entries() & DIGIT)[folded][known], (all_entries() & DIGIT)[known])
 
@@ -240,7 +241,8 @@ def test_everything_else_separates(text):
 
 
 def test_class_agrees_with_the_interpreter_where_the_category_never_changed():
-    kinds, entries = all_kinds(), all_entries()
+    kinds = all_kinds()
+    entries = all_entries()
     differing = []
     for code_point in range(NUM_CODE_POINTS):
         category = unicodedata.category(chr(code_point))

@@ -27,7 +27,8 @@ def test_projections_are_those_of_plain_python_to_the_last_bit(
     rng = np.random.default_rng(seed)
     given_vectors = rng.standard_normal((num_docs, dimension)).astype(kind)
     lines = rng.standard_normal((dimension, num_lines)).astype(kind)
-    found, expected = np.empty((num_docs, num_lines), kind), np.empty((num_docs, num_lines), kind)
+    found = np.empty((num_docs, num_lines), kind)
+    expected = np.empty((num_docs, num_lines), kind)
     vectors.project(given_vectors, lines, found)
     PLAIN.project(given_vectors, lines, expected)
     assert found.tobytes() == expected.tobytes()
@@ -39,10 +40,8 @@ def test_projections_are_those_of_plain_python_to_the_last_bit(
 
 def test_a_vector_has_the_same_projections_in_any_batch():
     rng = np.random.default_rng(5)
-    many, lines = (
-        rng.standard_normal((300, 97)).astype(np.float32),
-        rng.standard_normal((97, 64)).astype(np.float32),
-    )
+    many = rng.standard_normal((300, 97)).astype(np.float32)
+    lines = rng.standard_normal((97, 64)).astype(np.float32)
     whole = np.empty((300, 64), np.float32)
     vectors.project(many, lines, whole)
     for start, stop in ((0, 1), (17, 18), (17, 80), (299, 300)):

@@ -41,10 +41,12 @@ MODES = {"leaders": verify.LEADERS, "pairs": verify.PAIRS, "closure": verify.CLO
 ALL_MODES = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 
 
-PLAIN, PLAIN_BOUNDS = plain(similarity), plain(bounds)
+PLAIN = plain(similarity)
+PLAIN_BOUNDS = plain(bounds)
 PLAIN_MATCH = plain_match()
 # Prefix lists from the first document, and after the first failed comparison.
-EAGER, EARLY = plain_match(-1), plain_match(0)
+EAGER = plain_match(-1)
+EARLY = plain_match(0)
 
 
 # The least overlap
@@ -75,7 +77,8 @@ def test_least_overlap_is_the_least_integer_that_satisfies_the_comparison_in_dou
 def test_least_overlap_of_large_sets_satisfies_the_comparison_and_one_less_does_not(
     size_a, size_b, threshold
 ):
-    total, overlap = size_a + size_b, int(bounds.least_overlap(size_a, size_b, threshold))
+    total = size_a + size_b
+    overlap = int(bounds.least_overlap(size_a, size_b, threshold))
     assert overlap / (total - overlap) >= threshold
     assert overlap == 0 or (overlap - 1) / (total - overlap + 1) < threshold
 
@@ -132,7 +135,8 @@ HASH_SETS = st.frozensets(
 def test_similarities_are_those_of_sets(sets):
     shingles, ends = arrays_of(sets)
     left, right = np.array(list(itertools.product(range(len(sets)), repeat=2))).T.copy()
-    values, plain_values = np.empty(left.size), np.empty(left.size)
+    values = np.empty(left.size)
+    plain_values = np.empty(left.size)
     similarity.similarities(similarity.Sets(shingles, ends), left, right, values)
     PLAIN.similarities(similarity.Sets(shingles, ends), left, right, plain_values)
     expected = [jaccard(sets[a], sets[b]) for a, b in zip(left, right, strict=True)]
@@ -173,7 +177,8 @@ def found_pairs(case):
 
 def leaders_of(case, pairs):
     """{removed: (kept, similarity)}: the most similar kept document before it, ties by row."""
-    partners, removed = collections.defaultdict(dict), {}
+    partners = collections.defaultdict(dict)
+    removed = {}
     for (doc, other), value in pairs.items():
         partners[doc][other] = value
     for doc in range(len(case["sets"])):
@@ -252,7 +257,8 @@ def random_case(
 ):
     """Sets of few items with edited copies; keys and signatures are independent, so that every filter matters."""
     rng = np.random.default_rng(seed)
-    sets, keys = [], []
+    sets = []
+    keys = []
     for component, size in enumerate(component_sizes):
         for _ in range(size):
             fresh = set(rng.choice(30, rng.integers(1, 12), replace=False).tolist())

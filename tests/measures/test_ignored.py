@@ -47,7 +47,8 @@ def test_ignored_members_are_dropped_and_the_order_is_kept(num_members):
         capacity = 2 * known.size + 8
         table = np.zeros(capacity + known.size + 1, np.uint64)
         kernel.fill_table(known, capacity, table)
-        left, new_ends = shingles.copy(), ends.copy()
+        left = shingles.copy()
+        new_ends = ends.copy()
         kernel.drop_members(left, new_ends, capacity, table)
         got = [left[start:stop].tolist() for start, stop in pairwise(new_ends)]
         assert got == expected

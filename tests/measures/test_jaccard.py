@@ -219,7 +219,8 @@ def everything_of(texts, config):
 @pytest.mark.parametrize("cache_bytes", [1, 1000, 1 << 30])
 def test_sets_in_memory_equal_those_of_the_texts(monkeypatch, settings, cache_bytes):
     monkeypatch.setattr(jaccard, "CACHE_BYTES", cache_bytes)
-    config, held = Config(**settings), [np.zeros(3, np.uint64)]
+    config = Config(**settings)
+    held = [np.zeros(3, np.uint64)]
 
     def hold(shingles):
         held.append(shingles.copy())
@@ -310,7 +311,8 @@ def test_one_pass_gives_the_sizes_and_keys_of_the_separate_steps(settings):
 @VARIANTS
 def test_digests_are_equal_if_and_only_if_sets_are(settings):
     everything = everything_of(pa.array(MANY * 2), Config(**settings))
-    sets, digests = map(tuple, everything["shingles"]), map(tuple, everything["digests"])
+    sets = map(tuple, everything["shingles"])
+    digests = map(tuple, everything["digests"])
     named = set(zip(sets, digests, strict=True))
     assert (
         len(named) == len({members for members, _ in named}) == len({digest for _, digest in named})
@@ -347,7 +349,8 @@ def test_a_normalised_text_is_unaffected_by_an_unnormalised_neighbour():
 
 def test_multiset_counts_repetitions():
     sets = jaccard.text_sets(pa.array(["a a a b", "a b"]), Config(size=1, multiset=True))
-    first, second = sets.shingles[: sets.ends[1]], sets.shingles[sets.ends[1] :]
+    first = sets.shingles[: sets.ends[1]]
+    second = sets.shingles[sets.ends[1] :]
     assert (first.size, second.size, np.intersect1d(first, second).size) == (4, 2, 2)
 
 
@@ -427,10 +430,8 @@ def test_collected_sets_match_the_texts_and_are_salted_by_group():
     for config in (Config(), Config(unit="char", size=3), Config(size=2, multiset=True)):
         expected = jaccard.text_sets(texts, config)
         sketched = jaccard.sketch(texts, PLAN, config, groups)
-        alone, salted = (
-            jaccard.collect_texts(texts, config),
-            jaccard.collect_texts(texts, config, groups),
-        )
+        alone = jaccard.collect_texts(texts, config)
+        salted = jaccard.collect_texts(texts, config, groups)
         assert np.array_equal(alone.sets.ends, expected.ends)
         assert np.array_equal(salted.sizes, sketched.sizes)
         assert np.array_equal(salted.digests, sketched.digests)
@@ -465,7 +466,8 @@ def test_group_zero_means_no_group():
 
 
 def test_keys_of_signatures_are_salted_as_those_of_texts():
-    texts, groups = pa.array([TEXTS["sentence"]] * GROUPS.size), GROUPS
+    texts = pa.array([TEXTS["sentence"]] * GROUPS.size)
+    groups = GROUPS
     signatures = jaccard.text_signatures(texts, Config())
     keys = band_keys(signatures, PLAN, groups)
     assert np.array_equal(keys, jaccard.sketch(texts, PLAN, Config(), groups).keys)

@@ -70,7 +70,8 @@ def sha256(array):
 
 def frozen(settings):
     contents, config = contents_of(SOURCES[settings["measure"]], Config(**settings))
-    plan, measure = plan_for(config), measure_of(config)
+    plan = plan_for(config)
+    measure = measure_of(config)
     sketched = measure.sketch(contents, plan, config, secret=FROZEN_SECRET)
     signatures, slots = measure.sign(measure.items(contents, config), plan, config)
     return {
@@ -108,7 +109,8 @@ def test_every_measure_has_a_module_and_every_module_is_tested_here():
 @EVERY_MEASURE
 def test_both_passes_compute_the_same_keys(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
-    plan, chosen = plan_for(config), measure_of(config)
+    plan = plan_for(config)
+    chosen = measure_of(config)
     groups = np.arange(len(contents)) % 3
     slots = chosen.sign(chosen.items(contents, config), plan, config)[1]
     assert (
@@ -119,7 +121,8 @@ def test_both_passes_compute_the_same_keys(measure):
 @EVERY_MEASURE
 def test_splitting_a_batch_anywhere_gives_the_same_bytes(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
-    plan, chosen = plan_for(config), measure_of(config)
+    plan = plan_for(config)
+    chosen = measure_of(config)
     whole = chosen.sketch(contents, plan, config)
     for cuts in ([0, 1, 12], [0, 5, 6, 12], list(range(13))):
         parts = [
@@ -147,7 +150,8 @@ def test_items_of_joined_contents_equal_the_joined_items(measure):
 @EVERY_MEASURE
 def test_different_groups_share_neither_keys_nor_digests(measure):
     contents, config = contents_of(SOURCES[measure], Config(measure=measure))
-    plan, chosen = plan_for(config), measure_of(config)
+    plan = plan_for(config)
+    chosen = measure_of(config)
     alone, grouped = (
         chosen.sketch(contents, plan, config, np.full(len(contents), group)) for group in (0, 9)
     )

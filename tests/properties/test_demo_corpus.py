@@ -76,7 +76,8 @@ def test_demo_shows_a_chain_whose_ends_are_not_similar():
 
 
 def test_demo_shows_a_quote_that_is_contained_but_not_similar():
-    quote, article = SETS[IDS.index("news/night-train-quote")], SETS[IDS.index("news/night-train")]
+    quote = SETS[IDS.index("news/night-train-quote")]
+    article = SETS[IDS.index("news/night-train")]
     assert quote < article
     assert oracles.jaccard(quote, article) < 0.4
 

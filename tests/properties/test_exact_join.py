@@ -34,7 +34,8 @@ def removed_of(report):
 def corpus_of_sets(seed, num_sets=250):
     """Sets as texts of distinct words: of size 1, equal ones, edited copies, and words that most of them share."""
     rng = random.Random(seed)
-    frequent, rare = [f"f{number}" for number in range(15)], [f"r{number}" for number in range(600)]
+    frequent = [f"f{number}" for number in range(15)]
+    rare = [f"r{number}" for number in range(600)]
     sets = []
     for _ in range(num_sets):
         kind = rng.random()

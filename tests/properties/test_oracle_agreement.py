@@ -45,10 +45,8 @@ def oracle_sets(texts, run_settings):
 
 
 def oracle_pairs(texts, run_settings):
-    threshold, collapse_empty = (
-        run_settings.get("threshold", 0.8),
-        run_settings.get("collapse_empty", False),
-    )
+    threshold = run_settings.get("threshold", 0.8)
+    collapse_empty = run_settings.get("collapse_empty", False)
     return oracles.true_pairs(
         oracle_sets(texts, run_settings), threshold, collapse_empty=collapse_empty
     )
@@ -65,7 +63,8 @@ def removed_of(report):
 
 
 def assert_pairs_are_true(report, texts, run_settings):
-    found, true = pairs_of(report), oracle_pairs(texts, run_settings)
+    found = pairs_of(report)
+    true = oracle_pairs(texts, run_settings)
     assert {pair: true.get(pair) for pair in found} == found
     assert list(found) == sorted(found)
     assert report.pairs.num_rows == len(found)
@@ -173,10 +172,8 @@ def hot_corpus(num_documents):
 @pytest.mark.parametrize("num_documents", [160, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("threshold", "cluster"), turning_grid((0.3, 0.5, 0.8, 1.0), CLUSTERS))
 def test_hot_buckets_of_dissimilar_documents_lose_nothing(threshold, cluster, num_documents):
-    texts, run_settings = (
-        hot_corpus(num_documents),
-        {"threshold": threshold, "cluster": cluster, "size": 1},
-    )
+    texts = hot_corpus(num_documents)
+    run_settings = {"threshold": threshold, "cluster": cluster, "size": 1}
     for plan in (EVERY_PAIR, EXACT):
         assert assert_run_agrees(texts, **run_settings, **plan) == oracle_pairs(texts, run_settings)
     for bands in (1, 2, 64):
@@ -309,7 +306,9 @@ def test_chain_keeps_both_ends_as_leaders_and_one_as_a_component():
 
 
 def test_equally_similar_kept_documents_are_chosen_by_row_not_by_priority():
-    left, right, both = "1 2 3 4 5 6", "3 4 5 6 7 8", "1 2 3 4 5 6 7 8"
+    left = "1 2 3 4 5 6"
+    right = "3 4 5 6 7 8"
+    both = "1 2 3 4 5 6 7 8"
     run_settings = {"size": 1, "threshold": 0.7, **EVERY_PAIR}
     assert removed_of(neardup.deduplicate([left, right, both], **run_settings)) == {2: (0, 0.75)}
     assert removed_of(neardup.deduplicate([both, left, right], keep="last", **run_settings)) == {

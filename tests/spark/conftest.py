@@ -13,7 +13,8 @@ from support import java
 
 # Workers, cores and memory of each. Starting a second worker, and its JIT compilation, takes as
 # long as a test.
-ONE_WORKER, TWO_WORKERS = "local-cluster[1,2,1024]", "local-cluster[2,1,1024]"
+ONE_WORKER = "local-cluster[1,2,1024]"
+TWO_WORKERS = "local-cluster[2,1,1024]"
 
 
 # Spark generates and compiles Java for every new plan, which takes longer than to interpret a plan

@@ -102,7 +102,8 @@ def test_negative_integer_ids_are_rows(spark, column, make, kind, settings):
     settings = settings | {"keep": "max:score", "group_column": "group", "method": "lsh"}
     groups = [str(number % 2) for number in ids]
     table = pa.table({"id": ids, column: pa.array(values, kind), "score": scores, "group": groups})
-    expected, events = neardup.deduplicate(table, **settings), []
+    expected = neardup.deduplicate(table, **settings)
+    events = []
     found = neardup.deduplicate(
         spark.createDataFrame(table).repartition(4),
         engine=neardup.SparkEngine(spark, component_bytes=2000),

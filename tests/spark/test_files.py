@@ -66,10 +66,8 @@ def test_a_run_on_spark_writes_the_same_files_as_a_local_run(
     source = Path("in")
     settings |= EVERY_PAIR
     neardup.deduplicate(source, out=tmp_path / "local", **settings)
-    first, on_spark = (
-        next_job(spark),
-        settings | {"out": tmp_path / "spark", "engine": neardup.SparkEngine(spark)},
-    )
+    first = next_job(spark)
+    on_spark = settings | {"out": tmp_path / "spark", "engine": neardup.SparkEngine(spark)}
     with pytest.raises(StoppedError):
         neardup.deduplicate(source, progress=stop_at("select"), **on_spark)
     # The tables of the stages before are used again, so that both together have no more jobs than
@@ -86,7 +84,8 @@ def test_a_large_table_is_a_folder_of_parts_that_every_command_reads(spark, tmp_
     monkeypatch.setattr("neardup.io.documents.layout.JOINED_BYTES", 0)
     source = write_corpus(tmp_path / "in")
     settings = EVERY_PAIR | {"pairs": True}
-    local, out = tmp_path / "local", tmp_path / "spark"
+    local = tmp_path / "local"
+    out = tmp_path / "spark"
     expected = neardup.deduplicate(source, out=local, **settings)
     found = neardup.deduplicate(
         source, out=out, engine=neardup.SparkEngine(spark, few_rows=5), **settings
@@ -191,10 +190,12 @@ def test_the_command_line_runs_on_spark_and_names_the_first_bad_row(tmp_path):
 
 def workers_of(driver):
     """The processes that run tasks, all below the driver."""
-    parents, found = {}, []
+    parents = {}
+    found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
-            pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
+            pid = int(status.parent.name)
+            rest = status.read_text().rpartition(")")[2].split()
             parents[pid] = int(rest[1])
             if b"CoarseGrainedExecutorBackend" in (status.parent / "cmdline").read_bytes():
                 found.append(pid)
@@ -217,7 +218,8 @@ def test_a_worker_killed_during_a_job_changes_nothing(spark, tmp_path):
             words[rng.randrange(80)] = f"edit{rng.randrange(500)}"
             lines.write(json.dumps({"id": str(number), "text": " ".join(words)}) + "\n")
     expected = neardup.deduplicate(source, out=tmp_path / "local")
-    begun, killed = threading.Event(), []
+    begun = threading.Event()
+    killed = []
 
     def kill():
         begun.wait(60)

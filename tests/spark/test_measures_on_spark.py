@@ -106,7 +106,8 @@ def test_a_run_on_files_writes_the_pairs_of_a_local_run(spark, tmp_path, name):
 @pytest.mark.long
 def test_containment_of_reference_documents_is_that_of_a_local_run(spark, tmp_path, monkeypatch):
     documents = rows(3, 60)
-    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    new = tmp_path / "new.jsonl"
+    old = tmp_path / "old.jsonl"
     quoting = [
         row | {"id": f"q{row['id']}", "text": f"{row['text']} {row['text'].upper()} and more"}
         for row in documents

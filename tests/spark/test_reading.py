@@ -21,11 +21,13 @@ def test_tasks_that_share_a_part_read_what_one_task_reads(tmp_path, monkeypatch,
     monkeypatch.setattr(parquet, "BATCH_BYTES", 500)
     config = Config(method="lsh")
     source = write_rows(tmp_path / "in.parquet", rows(3, 80))
-    parts, plan = FileLayout(find_files([str(source)], config), 0, config), plan_for(config)
+    parts = FileLayout(find_files([str(source)], config), 0, config)
+    plan = plan_for(config)
     notes = notes_schema(schema.sketches(plan.bands))
 
     def read(num_shares):
-        ends, tables = {}, []
+        ends = {}
+        tables = []
         for number in range(num_shares):
             numbers = [pa.record_batch({"id": [number]})]
             found = read_parts(

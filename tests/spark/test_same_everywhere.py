@@ -74,7 +74,8 @@ def file(tmp_path):
 
 
 def test_runs_in_memory_on_files_and_on_spark_agree(spark, file):
-    table, engine = documents().drop_columns(["grade"]), neardup.SparkEngine(spark)
+    table = documents().drop_columns(["grade"])
+    engine = neardup.SparkEngine(spark)
     expected = answer(neardup.deduplicate(table, **SETTINGS))
     assert expected["num_removed"] == 4
     assert expected["rejected"] == [("text is null",)]

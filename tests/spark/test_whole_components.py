@@ -33,7 +33,8 @@ def answer(batch, kind):
 
 def by_blocks(seen, blocks):
     """Read the blocks twice, as verify_blocks does, and what was put aside."""
-    first, second = list(blocks), list(blocks)
+    first = list(blocks)
+    second = list(blocks)
     assert first == second
     for block in first:
         blocks.put(block.slice(0, 1))
@@ -48,7 +49,9 @@ def by_blocks(seen, blocks):
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000])
 @pytest.mark.parametrize("limit", [1, 700, 10**9])
 def test_every_component_is_delivered_complete_and_once(seed, batch_rows, limit):
-    rows, seen, calls = documents(seed), [], []
+    rows = documents(seed)
+    seen = []
+    calls = []
     table = pa.Table.from_pylist(rows)
 
     def step(batch):

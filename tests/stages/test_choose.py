@@ -41,7 +41,8 @@ def corpus(seed, num_documents=400, num_words=200, copies=0.4):
 
 @pytest.mark.parametrize("unit", ["word", "char"])
 def test_a_shingle_is_sampled_in_all_documents_or_none(unit):
-    texts, config = corpus(1), Config(unit=unit)
+    texts = corpus(1)
+    config = Config(unit=unit)
     batch = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
     assert batch.schema == schema.sketches(plan_for(config).bands, is_sampled=True)
     for text, sampled in zip(texts, batch.column("shingles").to_pylist(), strict=True):
@@ -52,7 +53,8 @@ def test_a_shingle_is_sampled_in_all_documents_or_none(unit):
 
 
 def test_groups_share_no_sampled_shingle():
-    texts, config = corpus(2, num_documents=30), Config()
+    texts = corpus(2, num_documents=30)
+    config = Config()
     batch = sketch(
         documents_of([*texts, *texts], [0] * 30 + [7] * 30),
         plan_for(config),
@@ -66,7 +68,8 @@ def test_groups_share_no_sampled_shingle():
 
 
 def test_a_document_that_shares_nothing_is_ruled_out():
-    config, counts = Config(), np.zeros(1024, np.uint8)
+    config = Config()
+    counts = np.zeros(1024, np.uint8)
     texts = [" ".join(f"{seed}w{number}" for number in range(500)) for seed in range(3)]
     sketches = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
     alone = choose.measure(sketches, counts, 0.8)
@@ -85,8 +88,10 @@ def test_a_document_that_shares_nothing_is_ruled_out():
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize(("copies", "num_words"), [(0.1, 300), (0.5, 300), (0.5, 40)])
 def test_the_number_of_postings_is_predicted(threshold, copies, num_words, monkeypatch):
-    measured, taken = [], []
-    measure, map_table = pipeline._measure, LocalEngine.map_table
+    measured = []
+    taken = []
+    measure = pipeline._measure
+    map_table = LocalEngine.map_table
 
     def watched(*given):
         measured.append(measure(*given))

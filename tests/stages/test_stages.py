@@ -113,7 +113,8 @@ def test_digests_are_equal_for_equal_sets_only():
     texts = list(dict.fromkeys(oracles.random_corpus(3, 400)))
     rows = sketched(texts, size=2).to_pylist()
     sets = [oracles.shingles(text, size=2) for text in texts]
-    by_digest, by_set = {}, {}
+    by_digest = {}
+    by_set = {}
     for row, members in zip(rows, sets, strict=True):
         by_digest.setdefault((row["digest_low"], row["digest_high"]), []).append(row["row"])
         by_set.setdefault(members, []).append(row["row"])
@@ -234,7 +235,8 @@ def test_link_is_linear_in_the_rows_of_a_hot_bucket():
 
 
 def test_links_of_a_band_connect_documents_with_equal_slots():
-    texts, config = oracles.random_corpus(6, 50), Config()
+    texts = oracles.random_corpus(6, 50)
+    config = Config()
     plan = plan_for(config)
     batch = sketch(documents_of(texts), plan, config)
     signatures = jaccard.text_signatures(pa.array(texts), config)
@@ -361,7 +363,8 @@ def test_copies_follow_their_representative_in_select():
 
 
 def test_reference_rows_are_never_removed_and_never_paired_with_each_other():
-    classes, verified = classes_of(0, 0, 2, 0), verified_of(["a b c"], threshold=0.7, pairs=True)
+    classes = classes_of(0, 0, 2, 0)
+    verified = verified_of(["a b c"], threshold=0.7, pairs=True)
     assert selected(classes, verified, 2).to_pydict() == {
         "row": [3],
         "kept_row": [0],
@@ -381,7 +384,8 @@ def test_select_does_not_depend_on_the_order_of_the_verified_rows():
 
 @pytest.mark.parametrize("listed_at_once", [1, 3, 1 << 20])
 def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
-    classes, verified = classes_of(0, 1, 2, 3, 1, 0), verified_of(CHAIN, threshold=0.7, pairs=True)
+    classes = classes_of(0, 1, 2, 3, 1, 0)
+    verified = verified_of(CHAIN, threshold=0.7, pairs=True)
     near = {(0, 1): 0.75, (0, 4): 0.75, (1, 5): 0.75, (4, 5): 0.75, (1, 2): 0.8, (2, 4): 0.8}
     assert listed(classes, verified, listed_at_once=listed_at_once) == near | {
         (0, 5): 1.0,
@@ -391,14 +395,16 @@ def test_pairs_of_classes_are_listed_member_by_member(listed_at_once):
 
 
 def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
-    classes, verified = classes_of(*[0] * 1000), verified_of([])
+    classes = classes_of(*[0] * 1000)
+    verified = verified_of([])
     assert count_pairs(classes, found_in(verified), num_references=0) == 499_500
     assert len(listed(classes, verified)) == 499_500
 
 
 def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
     """All 400,000 pairs as numbers would take 9.6 MB."""
-    num_docs, listed_at_once = 900, 1 << 12
+    num_docs = 900
+    listed_at_once = 1 << 12
     left, right = np.tril_indices(num_docs, -1)
     chosen = np.random.default_rng(1).permutation(left.size)[:400_000]
     columns = [left[chosen], right[chosen], np.full(chosen.size, 0.9)]
@@ -447,7 +453,8 @@ def test_selection_over_listed_pairs_is_the_oracles(seed):
     sets = [oracles.shingles(text, size=2) for text in texts]
     found = oracles.true_pairs(sets, 0.4)
     order = random.Random(seed).sample(range(50), k=50)
-    rows, priority = 10 * np.arange(50) + 3, np.argsort(order)
+    rows = 10 * np.arange(50) + 3
+    priority = np.argsort(order)
     pairs = pa.table(
         [[10 * a + 3 for a, _ in found], [10 * b + 3 for _, b in found], list(found.values())],
         schema=schema.ROW_PAIRS,

@@ -94,7 +94,8 @@ def components(draw, *, groups=(0,), priorities=(schema.REFERENCE_PRIORITY, 0, 0
         (row, " ".join(words), draw(st.sampled_from(priorities)), draw(st.sampled_from(groups)))
         for row, words in zip(rows, texts, strict=True)
     ]
-    sizes, largest = [], draw(st.integers(1, len(texts)))
+    sizes = []
+    largest = draw(st.integers(1, len(texts)))
     while sum(sizes) < len(texts):
         sizes.append(draw(st.integers(1, min(largest, len(texts) - sum(sizes)))))
     return documents, sizes
@@ -110,7 +111,8 @@ def test_blocks_give_the_same_result_as_the_whole_component(
 ):
     documents, sizes = component
     config = config_of(mode, threshold)
-    plan, batch = plan_for(config), batch_of(documents)
+    plan = plan_for(config)
+    batch = batch_of(documents)
     in_blocks = verify_blocks(MemoryBlocks(batch, sizes, stored_size), plan, config)
     assert in_blocks.schema == schema.VERIFIED
     assert in_blocks.column("row").to_pylist() == batch.column("row").to_pylist()
@@ -131,7 +133,8 @@ def test_blocks_with_prefix_lists_give_the_same_result(monkeypatch, mode, seed):
         for row in range(24)
     ]
     config = config_of(mode, 0.5)
-    plan, batch = plan_for(config), batch_of(documents)
+    plan = plan_for(config)
+    batch = batch_of(documents)
     expected = by_row(verify(batch, plan, config))
     monkeypatch.setattr(verify_stage, "match_components", PREFIX.match_components)
     with np.errstate(over="ignore"):
@@ -159,7 +162,8 @@ def test_blocks_of_a_default_plan_give_the_same_result_as_the_whole_component(mo
             )
         )
     config = Config(threshold=0.6, **MODES[mode])
-    plan, batch = plan_for(config), batch_of(documents)
+    plan = plan_for(config)
+    batch = batch_of(documents)
     sizes = [block_size] * -(-num_docs // block_size)
     expected = by_row(verify(batch, plan, config))
     assert sum(kept is not None for kept, _, _ in expected.values()) > 5
@@ -275,8 +279,10 @@ def test_few_kept_documents_are_compared_with_a_block_in_one_walk(monkeypatch):
         for row in range(200)
     ]
     config = config_of("leaders", 0.7)
-    plan, batch = plan_for(config), batch_of(documents)
-    expected, walks = by_row(verify(batch, plan, config)), []
+    plan = plan_for(config)
+    batch = batch_of(documents)
+    expected = by_row(verify(batch, plan, config))
+    walks = []
 
     def match_components(*arguments):
         walks.append(arguments)

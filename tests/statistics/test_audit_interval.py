@@ -16,7 +16,9 @@ from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
 from support import oracles
 
-NUM_FAMILIES, NUM_WORDS, SAMPLE = 150, 40, 150
+NUM_FAMILIES = 150
+NUM_WORDS = 40
+SAMPLE = 150
 # Chosen so that the recall lies between .6 and .95.
 BANDS = ((6, 8), (8, 8), (10, 7), (8, 9), (12, 7))
 
@@ -35,7 +37,9 @@ def family(rng, name, size):
 
 def true_recall(families, config):
     """The share of the oracle's pairs of all documents that share a bucket and pass the filter."""
-    plan, pairs, first = plan_for(config), [], 0
+    plan = plan_for(config)
+    pairs = []
+    first = 0
     for texts in families:
         sets = [frozenset(pairwise(text.split())) for text in texts]
         pairs += [(first + a, first + b) for a, b in oracles.true_pairs(sets, config.threshold)]
@@ -56,7 +60,8 @@ def true_recall(families, config):
     ("num_runs", "least_covered"), [(30, 26), pytest.param(100, 93, marks=pytest.mark.long)]
 )
 def test_the_interval_covers_the_true_recall_in_93_of_100_runs(num_runs, least_covered):
-    covered, recalls = 0, []
+    covered = 0
+    recalls = []
     for seed in range(num_runs):
         rng = random.Random(seed)
         families = [

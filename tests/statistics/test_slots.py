@@ -54,7 +54,8 @@ def pair_of_baskets(similarity):
     # Half of the difference is items missing from the second basket; the other half is lower
     # weights.
     one = {f"item {number}": weight for number, weight in enumerate(weights.tolist())}
-    two, spare = dict(one), 1 - similarity
+    two = dict(one)
+    spare = 1 - similarity
     for item, weight in sorted(one.items(), key=lambda entry: entry[1]):
         if weight < spare / 2:
             spare -= two.pop(item)
@@ -86,7 +87,8 @@ def drawn(measure, similarity):
         PAIRS[measure](similarity), measure, threshold=0.7, num_perm=128, recall=0.8
     )
     plan = plan_for(config)
-    slots, keys = [], []
+    slots = []
+    keys = []
     for seed in range(NUM_SEEDS):
         seeded = Config.of(config, seed=seed)
         chosen = measure_of(seeded)
@@ -155,7 +157,8 @@ def corpus_at_threshold(measure, num_pairs):
 @EVERY_MEASURE
 def test_a_run_finds_pairs_at_the_threshold_as_often_as_it_promises(measure):
     """400 pairs and 3 seeds; a run that promises 99 % may fall short by at most 4.5 standard errors."""
-    source, num_pairs = corpus_at_threshold(measure, 400), 400
+    source = corpus_at_threshold(measure, 400)
+    num_pairs = 400
     found = promised = 0
     for seed in (1, 2, 3):
         given = {"items": source} if measure == "weighted" else {"source": source}

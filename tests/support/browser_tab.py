@@ -9,7 +9,9 @@ class Tab:
     """A tab that notes every error and every request that leaves the page."""
 
     def __init__(self, browser, own, **settings):
-        self.own, self.errors, self.foreign = own, [], []
+        self.own = own
+        self.errors = []
+        self.foreign = []
         self.context = browser.new_context(accept_downloads=True, **settings)
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000)

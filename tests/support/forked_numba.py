@@ -36,7 +36,8 @@ class Forked:
         self._said.write_bytes(b"")
         self._server.stdin.write(json.dumps(request).encode() + b"\n")
         self._server.stdin.flush()
-        codes, said = json.loads(self._server.stdout.readline()), self._said.read_text("utf-8")
+        codes = json.loads(self._server.stdout.readline())
+        said = self._said.read_text("utf-8")
         assert codes == [0] * copies, said
         return said.split()
 

@@ -20,7 +20,8 @@ def turning_grid(*axes: Iterable[Any]) -> list[Any]:
 
 
 def _marked(axes: list[list[Any]], choose: Any) -> list[Any]:
-    chosen, cases = choose([len(axis) for axis in axes]), []
+    chosen = choose([len(axis) for axis in axes])
+    cases = []
     for places in itertools.product(*(range(len(axis)) for axis in axes)):
         values = [axis[place] for axis, place in zip(axes, places, strict=True)]
         marks = () if places in chosen else (pytest.mark.long,)
@@ -35,7 +36,8 @@ def _turning(sizes: list[int]) -> set[tuple[int, ...]]:
 def _pairwise(sizes: list[int]) -> set[tuple[int, ...]]:
     """Greedily choose the combination that covers the most new pairs of values, until all are covered."""
     whole = list(itertools.product(*map(range, sizes)))
-    missing, chosen = {pair for places in whole for pair in _pairs(places)}, set()
+    missing = {pair for places in whole for pair in _pairs(places)}
+    chosen = set()
     while missing:
         best = max(whole, key=lambda places: len(missing & _pairs(places)))
         chosen.add(best)

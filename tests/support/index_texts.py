@@ -9,7 +9,8 @@ WORDS = [f"word{number}" for number in range(400)]
 
 def texts(count, seed, *, length=40):
     """Documents by id; about a third differs from an earlier one in a few words."""
-    draw, made = random.Random(seed), {}
+    draw = random.Random(seed)
+    made = {}
     for number in range(count):
         words = draw.choices(WORDS, k=length)
         if made and draw.random() < 0.35:

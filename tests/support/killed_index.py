@@ -42,7 +42,8 @@ def main(path, seed):
             elif step == "compact":
                 index.compact()
             else:
-                copy, old = Path(path).with_name("copy"), Path(path).with_name("old")
+                copy = Path(path).with_name("copy")
+                old = Path(path).with_name("old")
                 shutil.rmtree(old, ignore_errors=True)
                 if copy.exists():
                     copy.rename(old)  # a kill must not leave a partly deleted copy

@@ -210,7 +210,8 @@ def components(order: Iterable[int], pairs: Pairs, sets: Sequence[frozenset]) ->
     """Keep the best document of each connected component; the similarity to it may be below the threshold."""
     component = list(range(len(sets)))
     for a, b in pairs:
-        old, new = component[b], component[a]
+        old = component[b]
+        new = component[a]
         component = [new if label == old else label for label in component]
     best: dict[int, int] = {}
     removed: Removed = {}
@@ -354,12 +355,11 @@ class Truth:
         **reading: Any,
     ) -> None:
         self.rows = [row for row, text in enumerate(texts) if text is not None]
-        self.num_references, self.cluster, self.collapse_empty = (
-            num_references,
-            cluster,
-            collapse_empty,
-        )
-        self.only_against, self.per_cluster = only_against, per_cluster
+        self.num_references = num_references
+        self.cluster = cluster
+        self.collapse_empty = collapse_empty
+        self.only_against = only_against
+        self.per_cluster = per_cluster
         self.sets = [shingles(text or "", **reading) for text in texts]
         self.groups = [None] * len(texts) if groups is None else groups
         pairs = shares_group(

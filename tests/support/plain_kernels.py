@@ -23,7 +23,8 @@ def plain_match(failed_base=None):
         _copy(module, copies) for module in (match.kernel, match.list_kernel)
     )
     if failed_base is not None:
-        copy.kernel.FAILED_BASE, copy.kernel.FAILED_PER_DOC = failed_base, 0
+        copy.kernel.FAILED_BASE = failed_base
+        copy.kernel.FAILED_PER_DOC = 0
     return copy
 
 

@@ -59,7 +59,9 @@ class Running:
     """A running command, in its folder."""
 
     def __init__(self, programs: Programs, pid: int, spoken: Path) -> None:
-        self._programs, self.pid, self._spoken = programs, pid, spoken
+        self._programs = programs
+        self.pid = pid
+        self._spoken = spoken
 
     def wait(self) -> Finished:
         """Wait for the end."""
@@ -78,7 +80,8 @@ class Programs:
     """Starts runs, which one server process forks."""
 
     def __init__(self, folder: Path, wrapper: Sequence[str] = ()) -> None:
-        self._folder, self._numbers = folder, itertools.count()
+        self._folder = folder
+        self._numbers = itertools.count()
         command = [*wrapper, sys.executable, __file__]
         self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.root = Path(f"/proc/{self._server.pid}/root")
@@ -201,7 +204,8 @@ def kill_at_event(
     number: int, kind: int = signal.SIGKILL, is_counted: Callable[[], bool] = lambda: True
 ) -> None:
     """Kill this process right before it changes something on disk for the n-th time, from 1."""
-    here, events = Path.cwd(), itertools.count(1)
+    here = Path.cwd()
+    events = itertools.count(1)
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         is_read = event == "open" and str(arguments[1]).startswith("r")
@@ -229,7 +233,8 @@ def after_finish(number: int, act: Callable[[], Any]) -> None:
     """Do something when the n-th part is finished, from 1."""
     from neardup.io.storage.workspace import Workspace
 
-    original, numbers = Workspace.finish, itertools.count(1)
+    original = Workspace.finish
+    numbers = itertools.count(1)
 
     def finish(self: Any, *arguments: Any, **named: Any) -> None:
         original(self, *arguments, **named)
@@ -335,7 +340,8 @@ def remove_folder_before_locking() -> None:
     """Simulate another run that ends, and removes the work folder, just before this one locks it."""
     import fcntl
 
-    original, calls = fcntl.flock, itertools.count()
+    original = fcntl.flock
+    calls = itertools.count()
 
     def flock(file: Any, kind: int) -> None:
         if next(calls) == 0:
@@ -361,7 +367,8 @@ def count_reads(target: str) -> None:
     from neardup.jobs import templates
 
     templates.MAX_CLUSTERS = 0  # type: ignore[misc]
-    original, counts = FileReader.read, collections.Counter[str]()
+    original = FileReader.read
+    counts = collections.Counter[str]()
 
     def read(self: Any, part: int, advance: Any) -> Iterator[Any]:
         counts[
@@ -377,7 +384,8 @@ def slow_reading(part: int, which: str) -> None:
     """Make the first or a later pass over a part take SLOW_STEPS; write at exit how many of them it did."""
     from neardup.io.documents.file_reader import FileReader
 
-    original, steps = FileReader.read, []
+    original = FileReader.read
+    steps = []
 
     def read(self: Any, number: int, advance: Any) -> Iterator[Any]:
         for batch in original(self, number, advance):
@@ -399,7 +407,8 @@ def sort_much() -> None:
 
     from neardup.engines.local import engine as local
 
-    original, columns = local.sort_on_disk, pa.schema([("key", pa.int64()), ("row", pa.int64())])
+    original = local.sort_on_disk
+    columns = pa.schema([("key", pa.int64()), ("row", pa.int64())])
     rng = np.random.default_rng(1)
 
     def sort_on_disk(

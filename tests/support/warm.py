@@ -69,7 +69,8 @@ def main() -> None:
 
 def _warm_measures() -> None:
     """Compare and ask for neighbours by every measure, then with so little memory that components go in blocks."""
-    bits, baskets = (VECTORS > 0).astype(np.uint8), [sorted(basket) for basket in BASKETS]
+    bits = (VECTORS > 0).astype(np.uint8)
+    baskets = [sorted(basket) for basket in BASKETS]
     of_vectors = (("cosine", VECTORS), ("euclidean", VECTORS), ("hamming", bits))
     for measure, vectors in of_vectors:
         neardup.neighbours(vectors, measure=measure)

@@ -75,7 +75,8 @@ def crawl(seed=1):
         )
         return f"{head}<body>{_TEMPLATES[site].format(**sites[site], **article)}</body></html>"
 
-    pages, articles = [], []
+    pages = []
+    articles = []
     for number in range(NUM_PAGES - NUM_MIRRORS):
         paragraphs = "".join(
             f"<p>{_words(rng, 25).capitalize()}.</p>" for _ in range(rng.randint(2, 4))

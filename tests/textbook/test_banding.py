@@ -38,7 +38,9 @@ def test_three_columns_in_one_bucket_are_three_candidates():
 
 @pytest.mark.parametrize(("bands", "rows"), [(1, 2), (2, 1), (1, 4), (2, 2), (4, 1)])
 def test_candidate_frequency_over_all_permutations_equals_the_s_curve(bands, rows):
-    left, right, similarity = {0, 1}, {1, 2}, Fraction(1, 3)
+    left = {0, 1}
+    right = {1, 2}
+    similarity = Fraction(1, 3)
     choices = list(itertools.product(itertools.permutations(range(3)), repeat=bands * rows))
     hits = sum(
         bool(banded_candidates(permutation_signatures([left, right], chosen), bands))

@@ -25,7 +25,9 @@ def test_three_shared_of_eight_is_three_eighths():
 
 
 def test_jaccard_of_the_sets_1234_2357_246_matches_the_textbook():
-    first, second, third = {1, 2, 3, 4}, {2, 3, 5, 7}, {2, 4, 6}
+    first = {1, 2, 3, 4}
+    second = {2, 3, 5, 7}
+    third = {2, 4, 6}
     assert jaccard(first, second) == 2 / 6
     assert jaccard(first, third) == 2 / 5
     assert jaccard(second, third) == 1 / 6
@@ -53,7 +55,9 @@ def test_bags_aaab_and_aabbc_have_similarity_one_half_by_minimum_over_maximum_co
 
 
 def test_bag_similarities_of_1112_11223_1234_with_the_sum_as_union_match_the_textbook():
-    first, second, third = Counter([1, 1, 1, 2]), Counter([1, 1, 2, 2, 3]), Counter([1, 2, 3, 4])
+    first = Counter([1, 1, 1, 2])
+    second = Counter([1, 1, 2, 2, 3])
+    third = Counter([1, 2, 3, 4])
     assert bag_jaccard_of_sums(first, second) == 3 / 9
     assert bag_jaccard_of_sums(first, third) == 2 / 8
     assert bag_jaccard_of_sums(second, third) == 3 / 9

@@ -28,7 +28,8 @@ def texts(svg):
 
 
 def test_notebook_cells_produce_their_stored_outputs():
-    names, run = {"__name__": "__main__"}, tool("build_notebook").run
+    names = {"__name__": "__main__"}
+    run = tool("build_notebook").run
     code = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
     assert len(code) > 40
     for cell in code:

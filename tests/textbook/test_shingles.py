@@ -33,7 +33,8 @@ def test_a_car_is_a_car_has_five_shingles_of_four_words_as_a_bag():
 
 
 def test_white_space_determines_whether_touchdown_is_shared():
-    plane, quarterback = "The plane was ready for touch down", "The quarterback scored a touchdown"
+    plane = "The plane was ready for touch down"
+    quarterback = "The quarterback scored a touchdown"
     assert {"touch dow", "ouch down"} <= shingle_set(plane, 9)
     assert shingle_set(plane, 9) & shingle_set(quarterback, 9) == set()
     without = [shingle_set(text.replace(" ", ""), 9) for text in (plane, quarterback)]

@@ -137,9 +137,11 @@ def test_without_pairs_the_page_says_how_to_get_them():
 
 def test_the_heat_map_holds_exact_similarities(data):
     row = next(row for row in data["clusters"] if row[1] == 6)
-    keys, values = row[3], data["matrices"][str(row[0])]
+    keys = row[3]
+    values = data["matrices"][str(row[0])]
     ids = dict(zip(data["documents"]["key"], data["documents"]["id"], strict=True))
-    texts, at = documents(), 0
+    texts = documents()
+    at = 0
     for low, first in enumerate(keys):
         for second in keys[low + 1 :]:
             exact = neardup.compare(

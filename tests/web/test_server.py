@@ -347,7 +347,8 @@ def test_the_page_of_the_server_shows_everything(browser, server):
 def test_hostile_documents_stay_texts_on_the_server(browser, server):
     keys = {row["id"]: row["key"] for row in server.get("/v1/documents?search=script")["rows"]}
     long = [row["key"] for row in server.get("/v1/documents?search=long-")["rows"]]
-    key, other = keys["</script><b>bold"], keys['=1+1,"x"']
+    key = keys["</script><b>bold"]
+    other = keys['=1+1,"x"']
     tab = Tab(browser, server.url)
     views = (
         "",
@@ -503,7 +504,8 @@ def test_schemathesis_finds_nothing(server):
 
 
 def test_closing_the_store_while_it_reads_raises_nothing(report, monkeypatch):
-    store, scan = TextStore(RunView(report)), document_texts.scan
+    store = TextStore(RunView(report))
+    scan = document_texts.scan
 
     def closing(run):
         for keys, texts in scan(run):

@@ -115,7 +115,8 @@ def test_before_the_texts_are_indexed_ids_are_searched_and_the_answer_says_so(se
 
 
 def test_while_it_is_being_built_the_index_answers_for_what_it_has(served, monkeypatch):
-    parts, add = [], WordIndex.add
+    parts = []
+    add = WordIndex.add
 
     def ask_after(index, keys, texts):
         add(index, keys, texts)
@@ -157,7 +158,8 @@ def test_an_excerpt_shows_the_word_that_was_found():
 
 
 def test_closing_while_the_index_is_being_built_is_silent(report, monkeypatch):
-    store, add = TextStore(RunView(report)), WordIndex.add
+    store = TextStore(RunView(report))
+    add = WordIndex.add
 
     def close_first(index, keys, texts):
         store.close()

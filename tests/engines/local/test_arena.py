@@ -77,7 +77,8 @@ def test_an_arena_is_empty_until_a_set_is_added():
 
 
 def test_threads_do_not_overwrite_each_other():
-    arena, starts = Arena(None), {}
+    arena = Arena(None)
+    starts = {}
 
     def fill(worker):
         for at in range(200):

@@ -18,7 +18,9 @@ def num_threads():
 
 
 def test_concurrent_callers_restore_the_previous_setting():
-    before, inside, most = num_threads(), [], []
+    before = num_threads()
+    inside = []
+    most = []
     assert before
 
     def call():

@@ -113,7 +113,8 @@ def test_an_error_in_the_batches_is_raised(threads):
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_only_a_few_batches_are_read_ahead_of_the_results(threads):
-    taken, finished = [], []
+    taken = []
+    finished = []
 
     def batches():
         for batch in batches_of(*([n] for n in range(200))):
@@ -126,7 +127,8 @@ def test_only_a_few_batches_are_read_ahead_of_the_results(threads):
 
 
 def test_steps_run_on_the_requested_number_of_threads():
-    names, all_here = set(), threading.Barrier(3, timeout=120)
+    names = set()
+    all_here = threading.Barrier(3, timeout=120)
 
     def step(batch):
         all_here.wait()

@@ -75,7 +75,8 @@ def test_every_member_is_on_one_shelf_and_shelves_are_numbered_without_gaps(seed
 def test_a_component_within_the_limit_is_whole_on_one_shelf(seed, limit):
     members = random_members(seed)
     components = of_component(members, plan_shelves(members, limit, limit))
-    large_shelves, others = Counter(), set()
+    large_shelves = Counter()
+    others = set()
     for own in components.values():
         is_large = sum(cost for _, _, _, cost, _, _ in own) > limit
         assert {large for *_, large in own} == {is_large}
@@ -104,7 +105,9 @@ def test_a_large_component_fills_its_shelves_in_keep_order(seed, limit):
 def test_shelves_keep_to_their_limit(seed, limit):
     members = random_members(seed)
     components = of_component(members, plan_shelves(members, limit, limit))
-    texts, costs, largest = Counter(), Counter(), 0
+    texts = Counter()
+    costs = Counter()
+    largest = 0
     for own in components.values():
         for _, _, text_bytes, cost, shelf, is_large in own:
             (costs if is_large else texts)[shelf] += cost if is_large else text_bytes
@@ -155,7 +158,8 @@ class PartDocuments(InMemoryDocuments):
         rows = documents.column("row").to_numpy()
         self.first_rows = np.r_[0, rows[ends[1:-1]], rows[-1] + 1]
         self.num_parts = num_parts
-        self._ends, self.num_read = ends, Counter()
+        self._ends = ends
+        self.num_read = Counter()
 
     def read(self, part, advance):
         self.num_read[part] += 1
@@ -219,9 +223,11 @@ def steps_of(mode):
 def answers(verified):
     """The result for each row; partners in any order."""
     if isinstance(verified, VerifiedTable):
-        documents, pairs = verified.documents, list(verified.pairs())
+        documents = verified.documents
+        pairs = list(verified.pairs())
     else:
-        documents, pairs = verified, [schema.partnered(pa.table(verified))]
+        documents = verified
+        pairs = [schema.partnered(pa.table(verified))]
     partners = {row: [] for row in documents.column("row").to_pylist()}
     for pair in pa.Table.from_batches(pairs, schema=schema.PARTNERED).to_pylist():
         partners[pair["row"]].append((pair["partner"], pair["similarity"]))
@@ -263,7 +269,8 @@ def map_all(parts, shelves, mode, engine, store):
 )
 def test_shelves_give_the_same_result_as_all_components_at_once(tmp_path, limit, mode, held_bytes):
     documents, members = random_documents(limit)
-    engine, parts = work_engine(tmp_path), PartDocuments(documents, 4)
+    engine = work_engine(tmp_path)
+    parts = PartDocuments(documents, 4)
     store = Shelves(tmp_path / "texts", held_bytes)
     shelved = map_all(parts, plan_shelves(members, limit, limit), mode, engine, store)
     assert shelved.schema == schema.VERIFIED
@@ -284,7 +291,8 @@ def test_processed_components_leave_their_shelf(tmp_path):
 @pytest.mark.parametrize("limit", [1, 10**9])
 def test_only_parts_with_members_are_read_again(tmp_path, limit):
     documents, members = random_documents(5)
-    parts, few = PartDocuments(documents, 10), members.slice(0, 3)
+    parts = PartDocuments(documents, 10)
+    few = members.slice(0, 3)
     found = map_all(
         parts, plan_shelves(few, limit, limit), "leaders", work_engine(tmp_path), Shelves()
     )
@@ -317,7 +325,8 @@ def test_an_engine_with_a_memory_limit_gives_the_same_result(tmp_path, monkeypat
 def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
     documents, members = random_documents(7)
     step, block_step = steps_of("pairs")
-    shelves, begun = plan_shelves(members, 1500, 1500), []
+    shelves = plan_shelves(members, 1500, 1500)
+    begun = []
 
     def run(fail_at):
         engine = work_engine(tmp_path, threads=1)
@@ -329,7 +338,8 @@ def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
             return work(given, put=put)
 
         mapped = mapped_by(engine, step, schema.VERIFIED)
-        parts, store = PartDocuments(documents, 3), Shelves(tmp_path / "texts", 1000)
+        parts = PartDocuments(documents, 3)
+        store = Shelves(tmp_path / "texts", 1000)
         return map_shelved(
             parts, shelves, partial(counted, mapped), partial(counted, block_step), engine, store
         )

@@ -34,7 +34,8 @@ from support.grids import turning_grid
 COLUMNS = pa.schema(
     [("row", pa.int64()), ("low", pa.int64()), ("high", pa.int64()), ("priority", pa.int64())]
 )
-TINY, AMPLE = 1, 10**9
+TINY = 1
+AMPLE = 10**9
 
 
 def ignore(steps):
@@ -91,7 +92,8 @@ def test_groups_sorted_on_disk_equal_those_in_memory(
     tmp_path, monkeypatch, give_room, view, sorted_rows
 ):
     monkeypatch.setattr(spill, "_SORTED_ROWS", sorted_rows)
-    table, where = random_table(1), np.random.default_rng(1).random(500) < 0.8
+    table = random_table(1)
+    where = np.random.default_rng(1).random(500) < 0.8
     held = list(LocalEngine(2).map_groups(table, [view], lambda batch: batch, where, ignore))
     give_room(TINY)
     on_disk = list(
@@ -110,11 +112,13 @@ def test_a_split_group_repeats_its_first_row_in_both_parts(
 ):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
-    view, table = VIEWS[2], random_table(2, num_keys=3)
+    view = VIEWS[2]
+    table = random_table(2, num_keys=3)
     batches = stored_engine(tmp_path).map_groups(
         table, [view], lambda batch: batch, np.ones(500, bool), ignore
     )
-    first_of, num_cut = {}, 0
+    first_of = {}
+    num_cut = 0
     for batch in batches:
         rows = batch.to_pylist()
         keys = [tuple(row[name] for name in view.by) for row in rows]
@@ -134,8 +138,10 @@ def test_a_split_group_repeats_its_first_row_in_both_parts(
 def test_a_view_of_whole_groups_is_never_split(tmp_path, monkeypatch, give_room, sorted_rows):
     monkeypatch.setattr(local, "sort_on_disk", partial(cut_sort, sorted_rows))
     give_room(TINY)
-    view, table = VIEWS[2]._replace(is_whole=True), random_table(2, num_keys=3)
-    seen, rows = set(), []
+    view = VIEWS[2]._replace(is_whole=True)
+    table = random_table(2, num_keys=3)
+    seen = set()
+    rows = []
     for batch in stored_engine(tmp_path).map_groups(
         table, [view], lambda batch: batch, None, ignore
     ):
@@ -164,7 +170,9 @@ def test_without_a_selection_all_rows_of_a_table_are_grouped(tmp_path, give_room
 
 
 def test_a_mapped_table_is_made_once_with_a_workspace(tmp_path):
-    table, where, made = random_table(8), np.arange(500) % 3 > 0, []
+    table = random_table(8)
+    where = np.arange(500) % 3 > 0
+    made = []
 
     def make_step():
         made.append(1)
@@ -221,7 +229,8 @@ def test_stages_give_the_same_result_for_split_and_whole_groups(
     )
     config = Config(size=1, bands=8, rows=2)
     plan = plan_for(config)
-    free, bounded = LocalEngine(2), stored_engine(tmp_path)
+    free = LocalEngine(2)
+    bounded = stored_engine(tmp_path)
     results = []
     for engine in (free, bounded):
         source = InMemoryDocuments(documents, 150)
@@ -374,7 +383,8 @@ def test_stored_sketches_equal_those_in_memory_and_are_computed_once(tmp_path):
         [[0, 2, 5], ["a b", "c", "d e f"], [2, 1, 0], [0, 0, 0]], schema=schema.DOCUMENTS
     )
     config = Config(size=1)
-    plan, begun = plan_for(config), []
+    plan = plan_for(config)
+    begun = []
 
     def step(batch, _):
         begun.append(batch.num_rows)
@@ -403,7 +413,8 @@ def test_stored_sketches_equal_those_in_memory_and_are_computed_once(tmp_path):
 def test_a_step_receives_a_hold_to_keep_sets_in_memory():
     documents = pa.table([[0, 1], ["a b", "c"], [0, 1], [0, 0]], schema=schema.DOCUMENTS)
     config = Config(size=1)
-    plan, read = plan_for(config), []
+    plan = plan_for(config)
+    read = []
 
     def step(batch, hold):
         return sketch(batch, plan, config, hold)
@@ -413,7 +424,8 @@ def test_a_step_receives_a_hold_to_keep_sets_in_memory():
             read.append(part)
             return super().read(part, advance)
 
-    engine, source = LocalEngine(1), Counted(documents, 2)
+    engine = LocalEngine(1)
+    source = Counted(documents, 2)
     table = engine.map_documents(source, step, schema.sketches(plan.bands), ignore)
     where = engine.choose_rows(table, None, 2)
     sets = engine.map_read(
@@ -433,7 +445,8 @@ def test_a_step_receives_a_hold_to_keep_sets_in_memory():
 def test_rows_are_selected_by_a_column_except_those_of_a_table():
     columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
     held = pa.table([[0, 1, 3, 4], [2, 0, 1, 5]], schema=columns)
-    table, engine = InMemoryTable(held.to_batches(max_chunksize=3), columns), LocalEngine(1)
+    table = InMemoryTable(held.to_batches(max_chunksize=3), columns)
+    engine = LocalEngine(1)
     assert engine.choose_rows(table, None, 6).tolist() == [True, True, False, True, True, False]
     assert engine.choose_rows(table, "size", 6).tolist() == [True, False, False, True, True, False]
     copies = pa.table({"row": [3, 1]})
@@ -450,7 +463,8 @@ def test_rows_are_selected_by_a_column_except_those_of_a_table():
 def test_totals_cover_all_rows_selected_rows_or_rows_from_an_offset():
     columns = pa.schema([("row", pa.int64()), ("size", pa.int64())])
     held = pa.table([[0, 1, 3, 4], [2, 0, 1, None]], schema=columns)
-    engine, where = LocalEngine(1), np.array([True, False, False, True, True])
+    engine = LocalEngine(1)
+    where = np.array([True, False, False, True, True])
     for table in (held, InMemoryTable(held.to_batches(max_chunksize=3), columns)):
         assert engine.total(table) == 4
         assert engine.total(table, "size") == 3
@@ -482,7 +496,9 @@ def test_the_first_error_stops_the_others():
 
 
 def test_ctrl_c_while_steps_are_handed_out_stops_those_that_have_started():
-    engine, has_started, checks = LocalEngine(1), threading.Event(), []
+    engine = LocalEngine(1)
+    has_started = threading.Event()
+    checks = []
 
     def numbers():
         yield 0

@@ -9,7 +9,8 @@ import pytest
 from neardup.engines.base import TableView
 from neardup.engines.local.tables import read_views
 
-NUM_ROWS, NUM_BANDS = 100, 5
+NUM_ROWS = 100
+NUM_BANDS = 5
 VIEWS = [TableView(("row", f"key_{band}"), (f"key_{band}",), ("row",)) for band in range(NUM_BANDS)]
 WHERE = np.arange(NUM_ROWS) % 3 > 0
 
@@ -22,7 +23,8 @@ class CountedTable:
             f"key_{band}": np.arange(NUM_ROWS) % (band + 2) for band in range(5)
         }
         self._whole = pa.table(columns)
-        self.schema, self.num_reads = self._whole.schema, 0
+        self.schema = self._whole.schema
+        self.num_reads = 0
 
     def batches(self, columns):
         self.num_reads += 1
@@ -32,7 +34,8 @@ class CountedTable:
 # The columns of 0, 1, 2, 4 and all views; a view has two columns and shares one of them.
 @pytest.mark.parametrize(("num_columns", "num_reads"), [(1, 0), (2, 5), (3, 3), (5, 2), (6, 1)])
 def test_as_many_views_as_fit_are_read_in_one_pass(num_columns, num_reads):
-    table, num_chosen = CountedTable(), np.count_nonzero(WHERE)
+    table = CountedTable()
+    num_chosen = np.count_nonzero(WHERE)
     found = list(read_views(table, VIEWS, WHERE, num_chosen, 8 * num_chosen * num_columns))
     assert table.num_reads == num_reads
     assert [view for view, _ in found] == VIEWS

@@ -14,7 +14,8 @@ STREETS = "Quarry Lane,Ferry Road,Sycamore Drive,Harbour Street,Mill Hill,Statio
 TOWNS = "Bakewell Derbyshire,Whitby Yorkshire,Crewe Cheshire,Oban Argyll,Totnes Devon,Kendal Cumbria".split(
     ","
 )
-NUM_PEOPLE, NUM_TWICE = 300, 60
+NUM_PEOPLE = 300
+NUM_TWICE = 60
 
 
 def make(folder: Path) -> None:

@@ -11,7 +11,8 @@ PRODUCTS = [
     for what in "green black white fresh dried smoked salted roasted organic frozen".split()
     for kind in "tea coffee rice beans bread butter cheese fish apples nuts pasta oil".split()
 ]
-NUM_CUSTOMERS, NUM_HOUSEHOLDS = 400, 40
+NUM_CUSTOMERS = 400
+NUM_HOUSEHOLDS = 40
 
 
 def make(folder: Path) -> None:

@@ -38,7 +38,9 @@ def read(file, **settings):
     config = Config(**settings)
     form = formats.load(file.format)
     columns = choose_columns(file, form.column_names(file, config), config)
-    texts, rejected, first = {}, {}, 0
+    texts = {}
+    rejected = {}
+    first = 0
     for span in form.split(file):
         for batch in form.read(file, span, columns, config):
             texts |= dict(zip((batch.rows + first).tolist(), batch.texts.to_pylist(), strict=True))
@@ -66,7 +68,8 @@ def as_parquet(texts):
 
 
 def as_arrow(texts):
-    table, sink = pa.table({"text": texts}), io.BytesIO()
+    table = pa.table({"text": texts})
+    sink = io.BytesIO()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()

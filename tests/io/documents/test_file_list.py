@@ -43,7 +43,8 @@ def test_packed_files_round_trip():
 
 
 def test_lists_are_joined_without_changing_either():
-    one, two = FileList([numbered(0)]), FileList([numbered(1), numbered(2)])
+    one = FileList([numbered(0)])
+    two = FileList([numbered(1), numbered(2)])
 
     assert list(one + two) == [numbered(0), numbered(1), numbered(2)]
     assert (len(one), len(two)) == (1, 2)

@@ -350,7 +350,8 @@ def test_reference_documents_come_first_and_are_not_input(tmp_path):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_progress_adds_up_to_the_total(tmp_path, kind):
     WRITERS[kind](tmp_path / f"a.{kind}", ROWS * 5)
-    documents, heard = documents_of(tmp_path, [tmp_path / f"a.{kind}"]), []
+    documents = documents_of(tmp_path, [tmp_path / f"a.{kind}"])
+    heard = []
     for part in range(documents.num_parts):
         list(documents.read(part, heard.append))
     assert sum(heard) == documents.total

@@ -148,10 +148,8 @@ ROWS = [
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet", "arrow", "csv"])
 def test_kept_has_the_columns_of_the_source_whatever_the_format(tmp_path, form):
-    path, plain = (
-        tmp_path / f"rows.{form}",
-        [{"doc_id": row["doc_id"], "text": row["text"]} for row in ROWS],
-    )
+    path = tmp_path / f"rows.{form}"
+    plain = [{"doc_id": row["doc_id"], "text": row["text"]} for row in ROWS]
     if form == "jsonl":
         write_rows(path, ["", ROWS[0], "{broken", *ROWS[1:]])
     elif form == "json":

@@ -49,7 +49,11 @@ def only(path, content, columns=TEXT, **settings):
 
 def together(parts):
     """The combined rows of all batches of a file."""
-    rows, texts, ids, rejected, first = [], [], [], [], 0
+    rows = []
+    texts = []
+    ids = []
+    rejected = []
+    first = 0
     for part in parts:
         rows += (part.rows + first).tolist()
         texts += part.texts.to_pylist()

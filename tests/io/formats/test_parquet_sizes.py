@@ -18,10 +18,8 @@ def stored(folder, values, **options):
 
 def found(path, group=0, data=None):
     parquet = pq.ParquetFile(path)
-    chunk, level = (
-        parquet.metadata.row_group(group).column(0),
-        parquet.schema.column(0).max_definition_level,
-    )
+    chunk = parquet.metadata.row_group(group).column(0)
+    level = parquet.schema.column(0).max_definition_level
     with pa.BufferReader(path.read_bytes() if data is None else data) as source:
         return find_dictionary(source, chunk, level)
 
@@ -65,10 +63,8 @@ def test_the_most_frequent_value_is_counted_from_the_references(
     path = tmp_path / "source.parquet"
     table = pa.table([values], pa.schema([pa.field("text", pa.string(), nullable=nullable)]))
     pq.write_table(table, path, data_page_version=version, compression=codec)
-    dictionary, most = (
-        found(path),
-        max(Counter(value for value in values if value is not None).values()),
-    )
+    dictionary = found(path)
+    most = max(Counter(value for value in values if value is not None).values())
     assert dictionary.num_encoded == len(values)
     # The last group of eight of every page is padded with references to entry 0.
     assert most <= dictionary.most_used <= most + 7 * (len(values) // 1024 + 1)
@@ -85,7 +81,8 @@ def test_uses_are_unknown_if_there_are_too_many_runs(tmp_path):
 
 def test_pages_that_hold_fewer_values_than_the_column_or_a_negative_number_are_unknown(tmp_path):
     path = stored(tmp_path, ["a", "b", "a"], compression="none")
-    data, chunk = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data = path.read_bytes()
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
     at = data.index(
         b"\x06", chunk.data_page_offset
     )  # three values, as a signed number of variable length
@@ -105,7 +102,8 @@ def test_headers_with_long_statistics_are_read(tmp_path):
 def test_any_damage_to_a_chunk_is_unknown_or_a_number(tmp_path):
     path = stored(tmp_path, ["a" * 300, "b", "a" * 300], compression="none")
     offset = pq.ParquetFile(path).metadata.row_group(0).column(0).dictionary_page_offset
-    data, draw = path.read_bytes(), random.Random(1)
+    data = path.read_bytes()
+    draw = random.Random(1)
     assert found(path, data=data[:offset] + bytes(8) + data[offset + 8 :]) is None
     for _ in range(3000):
         damaged = bytearray(data)
@@ -118,7 +116,8 @@ def test_any_damage_to_a_chunk_is_unknown_or_a_number(tmp_path):
 
 def test_a_page_of_negative_size_is_unknown(tmp_path):
     path = stored(tmp_path, ["a", "b", "a"], compression="none")
-    data, chunk = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data = path.read_bytes()
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
     offset = chunk.dictionary_page_offset
     assert data[offset + 4] == 0x15  # field 3, the compressed size, follows in one byte
     assert found(path, data=data[: offset + 5] + b"\x01" + data[offset + 6 :]) is None

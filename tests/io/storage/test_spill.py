@@ -63,7 +63,8 @@ def test_texts_nulls_and_numbers_are_sorted_as_arrow_does(tmp_path, direction):
 
 
 def test_a_sort_larger_than_its_memory_uses_the_disk(tmp_path):
-    num_rows, step = 3_000_000, 500_000
+    num_rows = 3_000_000
+    step = 500_000
     columns = pa.schema(
         [("key", pa.int64()), *((f"more_{number}", pa.int64()) for number in range(9))]
     )
@@ -73,7 +74,8 @@ def test_a_sort_larger_than_its_memory_uses_the_disk(tmp_path):
             keys = np.arange(start, start + step) * 7_919 % num_rows
             yield pa.record_batch([keys, *(keys * number for number in range(9))], schema=columns)
 
-    expected, seen_files = 0, False
+    expected = 0
+    seen_files = False
     for batch in sort_on_disk(batches(), columns, [("key", "ascending")], tmp_path, 1, 2):
         seen_files |= any(path.is_file() for path in tmp_path.rglob("*"))
         keys = np.arange(expected, expected + batch.num_rows)

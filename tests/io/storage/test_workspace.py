@@ -126,7 +126,8 @@ def test_a_file_is_written_elsewhere_until_it_is_finished(workspace):
 
 def test_a_resumed_run_uses_finished_files(workspace):
     workspace.checkpoint("one", writer("x", facts={"num_rows": 3}))
-    again, calls = Workspace(workspace.folder), []
+    again = Workspace(workspace.folder)
+    calls = []
     assert again.has("one")
     assert again.facts("one") == {"num_rows": 3}
     again.checkpoint("one", writer("y", calls))
