@@ -4,14 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A folder with docs.parquet and the others; without it the benchmarks take text that every machine has.
 CORPORA ?=
-# --write-seconds measures how long each file of tests takes, for tests/seconds.json.
-SECONDS ?=
 
 # Three processes for two cores, because a third of their time is waiting, for the disk, the browser or Java.
 # One has all of Spark, and no file is cut in two.
 # What is compiled of tests, and of the package, is kept for the next time, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder $(SECONDS)
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .PHONY: install demo test test-all check bench clean
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import gc
-import json
 import os
 from pathlib import Path
 
@@ -19,27 +17,23 @@ from support.programs import Programs
 IS_CI = os.environ.get("CI") == "true"
 MAX_CPU_SECONDS = 10.0
 UNEXPLAINED = "seconds without a reason"
-# CPU seconds by file, of `make test` and of `make test-all`: files that take longest start first,
-# so that all processes end together. Files that are not listed take less than MIN_LISTED. `make
-# test SECONDS=--write-seconds` measures again.
-SECONDS_PATH = Path(__file__).with_name("seconds.json")
-MIN_LISTED = 1.0
-CPU_SECONDS = "CPU seconds"
+# What takes longest starts first, so that all processes end together.
+FIRST = (
+    "tests/spark",
+    "tests/jobs/test_memory_bombs.py",
+    "tests/jobs/test_resume.py",
+    "tests/fuzz",
+    "tests/properties",
+    "tests/statistics",
+    "tests/web",
+    "tests/index",
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def pytest_addoption(parser):
-    """Add what `make test` needs to measure files."""
-    parser.addoption(
-        "--write-seconds",
-        action="store_true",
-        help="write CPU seconds by file to tests/seconds.json",
-    )
 
 
 def pytest_configure(config):
     """Try few examples of every property in `make test`, and many in `make test-all`."""
-    num_examples = 25 if _column(config) == "test" else 200
+    num_examples = 25 if config.option.markexpr == "not long" else 200
     settings.register_profile(
         "tests", max_examples=num_examples, deadline=None, derandomize=True, database=None
     )
@@ -66,37 +60,23 @@ def run(programs, tmp_path):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Record the CPU time of a test, and whether it takes more than ten seconds without a reason."""
+    """Record whether a test takes more than ten seconds of CPU time without a reason."""
     before = _cpu_seconds(os.getpid())
     result = yield
     taken = _cpu_seconds(os.getpid()) - before
-    item.user_properties.append((CPU_SECONDS, taken))
     if taken > MAX_CPU_SECONDS and item.get_closest_marker("slow") is None:
         item.user_properties.append((UNEXPLAINED, taken))
     return result
 
 
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter):
     """List tests that take long without a reason; they do not fail, because machines differ."""
-    by_file: collections.Counter[str] = collections.Counter()
     for report in terminalreporter.stats.get("passed", []):
-        taken = dict(report.user_properties)
-        by_file[_scope(report.nodeid)] += taken.get(CPU_SECONDS, 0.0)
-        if UNEXPLAINED in taken:
+        taken = dict(report.user_properties).get(UNEXPLAINED)
+        if taken is not None:
             terminalreporter.write_line(
-                f"{report.nodeid} took {taken[UNEXPLAINED]:.1f} s: make it smaller, or mark it slow(reason)"
+                f"{report.nodeid} took {taken:.1f} s: make it smaller, or mark it slow(reason)"
             )
-    if config.option.write_seconds:
-        _write_seconds(_column(config), by_file)
-
-
-def _write_seconds(column: str, by_file: collections.Counter[str]) -> None:
-    """Replace a column of the table of CPU seconds."""
-    columns = json.loads(SECONDS_PATH.read_text("ascii"))
-    columns[column] = {
-        file: round(taken, 1) for file, taken in by_file.most_common() if taken >= MIN_LISTED
-    }
-    SECONDS_PATH.write_text(json.dumps(columns, indent=1) + "\n", "ascii")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -123,14 +103,9 @@ def pytest_xdist_make_scheduler(config, log):
     return FileScheduling(config, log)
 
 
-def pytest_collection_modifyitems(config, items):
-    """Run the slowest files first; require a reason for the marker `slow`."""
-    seconds = (
-        json.loads(SECONDS_PATH.read_text("ascii"))[_column(config)]
-        if SECONDS_PATH.exists()
-        else {}
-    )
-    items.sort(key=lambda item: -seconds.get(_scope(item.nodeid), 0.0))
+def pytest_collection_modifyitems(items):
+    """Run the slowest tests first; require a reason for the marker `slow`."""
+    items.sort(key=lambda item: _rank(item.nodeid))
     for item in items:
         marker = item.get_closest_marker("slow")
         if marker is not None and not (marker.args and isinstance(marker.args[0], str)):
@@ -139,9 +114,10 @@ def pytest_collection_modifyitems(config, items):
             )
 
 
-def _column(config: pytest.Config) -> str:
-    """Return whether this is `make test` or `make test-all`."""
-    return "test" if config.option.markexpr == "not long" else "test-all"
+def _rank(nodeid: str) -> int:
+    """Return the position among what starts first, the number of entries for all other tests."""
+    ranks = (rank for rank, name in enumerate(FIRST) if nodeid.startswith(name))
+    return next(ranks, len(FIRST))
 
 
 def _scope(nodeid: str) -> str:

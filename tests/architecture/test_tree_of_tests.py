@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -149,12 +148,6 @@ def test_support_holds_no_test_and_all_that_tests_share():
     ]
     assert shown(others) == []
     assert shown([path for path in TEST_FILES if path in support]) == []
-
-
-def test_the_table_of_seconds_names_files_that_exist():
-    columns = json.loads((TESTS / "seconds.json").read_text("ascii"))
-    named = {name for column in columns.values() for name in column}
-    assert sorted(name for name in named if not (TESTS.parent / name).exists()) == []
 
 
 def test_no_file_of_tests_is_imported():

@@ -1,5 +1,6 @@
 """Compiled kernels are cached in a writable folder, reused, and never stale."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -11,7 +12,6 @@ import pytest
 
 import neardup
 from neardup import kernels
-from support.forked_numba import Forked
 
 # A package with one kernel that imports a helper, compiled and cached as ours are.
 HELPER = """from neardup.kernels.compilation import inner
@@ -33,24 +33,6 @@ def kernel(value):
 ASK = "from neardup.kernels.kernel import kernel; print(kernel(1), sum(kernel.stats.cache_hits.values()))"
 
 
-@pytest.fixture(scope="module")
-def forked(tmp_path_factory):
-    """Start programs quickly."""
-    started = Forked(tmp_path_factory.mktemp("forked"), environment(""))
-    yield started
-    started.close()
-
-
-@pytest.fixture
-def ask(forked):
-    """Run a program with variables; return the words that it prints."""
-
-    def run(program, copies=1, **variables):
-        return forked.run(program, environment(**variables), copies)
-
-    return run
-
-
 def environment(folder, **other):
     own = {
         name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "XDG"))
@@ -58,14 +40,20 @@ def environment(folder, **other):
     return own | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | other
 
 
-def ask_afresh(program, **variables):
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
+def ask(program, copies=1, **variables):
+    """Run a program in new processes, side by side; return the words that all of them printed."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            env=environment(**variables),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(copies)
+    ]
+    words = [process.communicate()[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0] * copies
+    return list(itertools.chain.from_iterable(words))
 
 
 @pytest.fixture
@@ -82,10 +70,10 @@ def package(tmp_path):
 
 
 def test_an_edit_in_a_shared_helper_is_picked_up(package):
-    assert ask_afresh(ASK, folder=package) == ["2", "0"]
-    assert ask_afresh(ASK, folder=package) == ["2", "1"]
+    assert ask(ASK, folder=package) == ["2", "0"]
+    assert ask(ASK, folder=package) == ["2", "1"]
     (package / "neardup" / "kernels" / "helper.py").write_text(HELPER.format(5))
-    assert ask_afresh(ASK, folder=package) == ["6", "0"]
+    assert ask(ASK, folder=package) == ["6", "0"]
 
 
 @pytest.fixture
@@ -99,27 +87,27 @@ def locked(package):
 WHERE = f"{ASK}; from neardup.kernels import cache_folder; print(cache_folder())"
 
 
-def test_kernels_run_and_leave_nothing_if_neither_package_nor_home_is_writable(ask, locked):
+def test_kernels_run_and_leave_nothing_if_neither_package_nor_home_is_writable(locked):
     *answer, folder = ask(WHERE, folder=locked, HOME=str(locked / "no-home"))
     assert answer == ["2", "0"]
     assert Path(folder).name.startswith("neardup-")
     assert not Path(folder).exists()
 
 
-def test_home_is_used_if_the_package_is_not_writable(ask, locked):
+def test_home_is_used_if_the_package_is_not_writable(locked):
     *_, folder = ask(WHERE, folder=locked, HOME=str(locked))
     assert Path(folder).parent == locked / ".cache"
     assert list(Path(folder).glob("*.nbc"))
 
 
-def test_a_numba_cache_folder_set_by_the_user_takes_precedence(ask, package):
+def test_a_numba_cache_folder_set_by_the_user_takes_precedence(package):
     *_, folder = ask(WHERE, folder=package, NUMBA_CACHE_DIR=str(package / "chosen"))
     assert Path(folder).parent == package / "chosen"
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", [b"", b"not a pickle", b"\x80\x05\x95"])
-def test_a_damaged_cache_file_is_compiled_again_and_replaced(ask, package, ending, damage):
+def test_a_damaged_cache_file_is_compiled_again_and_replaced(package, ending, damage):
     *_, folder = ask(WHERE, folder=package)
     [file] = Path(folder).glob(f"*.{ending}")
     file.write_bytes(damage)
@@ -127,7 +115,7 @@ def test_a_damaged_cache_file_is_compiled_again_and_replaced(ask, package, endin
     assert ask(ASK, folder=package) == ["2", "1"]
 
 
-def test_code_for_arguments_of_other_types_is_not_used(ask, package):
+def test_code_for_arguments_of_other_types_is_not_used(package):
     both = "from neardup.kernels.kernel import kernel; print(kernel(1), kernel(-0.5))"
     *_, folder = ask(
         f"{both}; from neardup.kernels import cache_folder; print(cache_folder())", folder=package
@@ -137,12 +125,12 @@ def test_code_for_arguments_of_other_types_is_not_used(ask, package):
     assert ask(both, folder=package) == ["2", "0"]
 
 
-def test_first_runs_side_by_side_agree_and_leave_a_cache(ask, package):
+def test_first_runs_side_by_side_agree_and_leave_a_cache(package):
     assert ask(ASK, copies=3, folder=package)[::2] == ["2", "2", "2"]
     assert ask(ASK, folder=package) == ["2", "1"]
 
 
-def test_only_the_kernel_itself_becomes_machine_code_and_compilation_leaves_no_traces(ask, package):
+def test_only_the_kernel_itself_becomes_machine_code_and_compilation_leaves_no_traces(package):
     program = """
 import gc, numba, numpy as np
 from neardup.kernels.helper import helped
@@ -165,7 +153,7 @@ print(gc.isenabled(), numba.njit(lambda count: np.empty(count, np.int64).size)(3
     ]
 
 
-def test_caches_of_other_packages_are_not_touched(ask, tmp_path):
+def test_caches_of_other_packages_are_not_touched(tmp_path):
     (tmp_path / "theirs.py").write_text(
         "import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
     )
