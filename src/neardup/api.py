@@ -422,7 +422,7 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
             progress as shown,  # the only place where the library imports the command line
         )
 
-        with shown() as bars:
+        with shown(say=str) as bars:
             yield bars
     elif progress is None or progress is False:
         yield None

@@ -174,11 +174,11 @@ def test_a_document_without_a_pair_is_reported(run, pages, ids, error, hint):
         ({}, "It is not similar to any document before it"),
         (
             {"against": "old.jsonl", "only_against": True},
-            "It is not similar to any document of --against",
+            "It is not similar to any reference document",
         ),
         (
             {"against": "old.jsonl", "measure": "containment"},
-            "It contains no document of --against",
+            "It contains no reference document",
         ),
         ({"per_cluster": 2}, "It is one of up to 2 documents kept per cluster"),
         ({"group_column": "site"}, "It is not similar to any document of its group before it"),

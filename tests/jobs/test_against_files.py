@@ -246,7 +246,7 @@ def test_runs_beside_other_files_are_refused_by_name(against):
         match=r"contains both finished runs and other files: clean/notes\.txt is not a finished run",
     ) as caught:
         corpora.deduplicate(["in/day2.jsonl"], "out", against=against)
-    assert caught.value.hint == "name only the runs, such as --against clean/day0"
+    assert caught.value.hint == "name only the runs, such as against='clean/day0'"
     assert corpora.deduplicate(["in/day2.jsonl"], "out", against="clean/d*").removed_against == 2
 
 

@@ -110,9 +110,9 @@ def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pairs": True}, "`pairs` needs files in --against"),
+        ({"pairs": True}, "`pairs` needs files in `against`"),
         ({"per_cluster": 2}, "`per_cluster` 2 needs files"),
-        ({"audit": True}, "`audit` needs files in --against"),
+        ({"audit": True}, "`audit` needs files in `against`"),
         ({"cluster": "components"}, "`cluster` 'components' needs files"),
         (
             {"size": 3},

@@ -202,16 +202,16 @@ def test_documents_shorter_than_a_shingle_are_counted_and_found_only_as_a_whole(
     own = ["one two three", "here one two three there and more", "x a b c d e y"]
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": text} for text in own])
     report = neardup.deduplicate(new, out=tmp_path / "out", against=str(old), measure="containment")
-    [warning] = [words for words in report.warnings if "--against" in words]
+    [warning] = [words for words in report.warnings if "`against`" in words]
     assert warning.startswith(
-        "2 of 5 documents of --against have fewer than 5 words, the size of a shingle: "
+        "2 of 5 documents of `against` have fewer than 5 words, the size of a shingle: "
     )
     assert report.removed.column("doc_id").to_pylist() == ["new.jsonl:1", "new.jsonl:3"]
     smaller = neardup.deduplicate(new, against=str(old), measure="containment", size=3)
     assert smaller.num_removed == 3
-    assert "1 of 5 documents of --against have fewer than 3 words" in smaller.warnings[-1]
+    assert "1 of 5 documents of `against` have fewer than 3 words" in smaller.warnings[-1]
     items = neardup.deduplicate(new, against=str(old), measure="containment", items_column="text")
-    assert not [words for words in items.warnings if "--against" in words]
+    assert not [words for words in items.warnings if "`against`" in words]
 
 
 def test_stored_pairs_answer_for_a_higher_threshold(files, tmp_path):

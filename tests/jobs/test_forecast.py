@@ -96,12 +96,12 @@ def test_a_large_input_is_forecast_from_a_sample(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("num_words", "settings", "words"),
     [
-        (10, {}, "consider --unit char --size 3"),
+        (10, {}, "consider unit='char' and size=3"),
         (10, {"unit": "char", "size": 3}, None),
         (60, {}, None),
-        (10, {"unit": "char", "size": 10}, "consider --size 5"),
+        (10, {"unit": "char", "size": 10}, "consider size=5"),
         (10, {"unit": "char", "size": 5}, None),
-        (1200, {"unit": "char", "size": 5}, "consider --size 10"),
+        (1200, {"unit": "char", "size": 5}, "consider size=10"),
         (1200, {"unit": "char", "size": 10}, None),
     ],
 )

@@ -47,7 +47,7 @@ def test_pages_of_templates_cause_a_warning_with_a_hint(tmp_path, settings):
     (warning,) = report.warnings
     assert warning.startswith(f"28 of 28 removed documents, in 2 clusters, {WARNING}; ")
     assert warning.endswith(
-        "pass the template with --ignore FILE, or compare web pages with --html --html-content main"
+        "pass the template in `ignore`, or compare web pages with html=True and html_content='main'"
     )
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))

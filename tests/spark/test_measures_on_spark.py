@@ -130,7 +130,7 @@ def test_containment_of_reference_documents_is_that_of_a_local_run(spark, tmp_pa
     monkeypatch.setattr("neardup.jobs.containment_on_spark.MAX_BYTES", 1000)
     with pytest.raises(
         neardup.NearDupError,
-        match=r"the index of the documents of --against, which is sent to every .* more than the",
+        match=r"the index of the documents of `against`, which is sent to every .* more than the",
     ):
         neardup.deduplicate(new, out=tmp_path / "other", engine=engine, **settings)
 
@@ -162,7 +162,7 @@ def test_pairs_by_containment_are_those_of_a_local_run(spark, tmp_path, monkeypa
     assert (tmp_path / "spark.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
     assert len((tmp_path / "spark.csv").read_text().splitlines()) > 20
     monkeypatch.setattr("neardup.jobs.containment_on_spark.MAX_BYTES", 1000)
-    side = "the documents of --against" if only_against else "all documents"
+    side = "the documents of `against`" if only_against else "all documents"
     with pytest.raises(
         neardup.NearDupError, match=rf"the index of {side}, which is sent to every .* more than the"
     ):

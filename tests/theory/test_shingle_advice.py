@@ -21,12 +21,12 @@ CONTACTS = [
 ]
 MESSAGE = (
     "6 of 6 documents have fewer than 10 shingles, so a single typo can hide a match; "
-    "consider --unit char --size 3"
+    "consider unit='char' and size=3"
 )
 
 
 def test_the_library_warns_of_short_documents_and_its_advice_finds_the_typos():
-    with pytest.warns(UserWarning, match="consider --unit char --size 3") as warned:
+    with pytest.warns(UserWarning, match="consider unit='char' and size=3") as warned:
         report = neardup.deduplicate(CONTACTS)
     assert (report.num_removed, report.warnings) == (0, (MESSAGE,))
     assert [warning.filename for warning in warned] == [__file__]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from neardup.cli.usage import as_options
+
 # So few pairs in a sample say little about the input.
 _FEW_PAIRS: Final = 10
 
@@ -42,7 +44,7 @@ def lines(estimate: Any) -> Iterator[str]:
             max((forecast.pairs for forecast in estimate.forecasts), default=0),
             estimate.sampled_ratio,
         )
-    yield from (f"advice: {words}." for words in estimate.advice)
+    yield from (f"advice: {as_options(words)}." for words in estimate.advice)
 
 
 def _doubt(num_pairs: int, ratio: float) -> str:

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import json
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from rich.text import Text
 from neardup.cli import curve, forecast_view
 from neardup.cli.count_words import counted
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
+from neardup.cli.usage import as_options
 from neardup.cli.visible import visible, visible_json, visible_lines
 from neardup.config.checks import asks_containment
 from neardup.theory.plan import Plan
@@ -40,8 +41,11 @@ MAX_MISSED: Final = 20
 
 
 @contextlib.contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Progress]:
-    """Show the events of a run on stderr while it lasts."""
+def progress(*, quiet: bool = False, say: Callable[[str], str] = as_options) -> Iterator[Progress]:
+    """Show the events of a run on stderr while it lasts.
+
+    say: turns the messages of the library, which name settings, into those of the caller.
+    """
     if quiet:
         yield lambda _: None
         return
@@ -62,7 +66,7 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
 
     def show(event: Event) -> None:
         shown(
-            dataclasses.replace(event, message=visible(event.message))
+            dataclasses.replace(event, message=visible(say(event.message)))
             if isinstance(event, Warned)
             else event
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +16,11 @@ from neardup.cli.options import SETTINGS, option_of
 _NAMES: Final = frozenset(
     {
         *SETTINGS,
+        "out",
+        "file",
+        "row",
+        "queries",
+        "port",
         "k",
         "plot",
         "sample",
@@ -26,6 +32,8 @@ _NAMES: Final = frozenset(
         "host",
     }
 )
+# Options that are not called as their setting is.
+_OTHER_NAMES: Final = {"out": "-o"}
 _NAMED: Final = re.compile(r"`(\w+)`")
 _ASSIGNED: Final = re.compile(r"(?<![\w.'])([a-z_]+)=('[^']*'|\['[^']*'\]|[\w.]+)")
 # Below this, names share letters by chance: --frobnicate does not mean --strict.
@@ -53,19 +61,27 @@ def as_options(text: str) -> str:
     '--num-perm must be less; pass --no-signature-filter, or --num-perm 256'
     >>> as_options("pass spark_conf=['spark.executor.memory=4g']")
     'pass --spark-conf spark.executor.memory=4g'
+    >>> as_options("choose another `out`, or pass overwrite=True")
+    'choose another -o, or pass --overwrite'
+    >>> as_options("pass delimiter=';'")
+    "pass --delimiter ';'"
     """
-    text = _NAMED.sub(lambda found: option_of(found[1]) if found[1] in _NAMES else found[0], text)
+    text = _NAMED.sub(lambda found: _option(found[1]) if found[1] in _NAMES else found[0], text)
     return _ASSIGNED.sub(
         lambda found: _assigned(found[1], found[2]) if found[1] in _NAMES else found[0], text
     )
 
 
+def _option(name: str) -> str:
+    return _OTHER_NAMES.get(name) or option_of(name)
+
+
 def _assigned(name: str, value: str) -> str:
-    option = option_of(name)
+    option = _option(name)
     if value in ("True", "False"):
         return option if value == "True" else f"--no-{option[2:]}"
     bare = value.strip("[]'")
-    return f"{option} {bare}"
+    return f"{option} {shlex.quote(bare)}"
 
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:

@@ -133,7 +133,7 @@ def _kept_of(run: Path, config: Config) -> tuple[pa.Table, Config]:
     table = finished_run.load_table(run, finished_run.KEPT)
     if table is None:
         raise DataError(
-            f"the run {run} has no kept documents", hint="run it again without --dry-run"
+            f"the run {run} has no kept documents", hint="run it again without dry_run=True"
         )
     text_column = read_report(run).settings().text_column
     return table, Config.of(config, id_column="doc_id", text_column=text_column)
@@ -202,7 +202,7 @@ def _check_strict(rejected: Sequence[tuple[str, str]], config: Config) -> None:
     if rejected and config.strict:
         raise DataError(
             f"{rejected[0][0]} cannot be used: {rejected[0][1]}",
-            hint="leave out --strict to skip such rows and list them as rejected",
+            hint="leave out strict=True to skip such rows and list them as rejected",
         )
 
 

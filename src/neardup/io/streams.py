@@ -106,7 +106,7 @@ class _Encoded:
         except UnicodeEncodeError as error:
             raise DataError(
                 f"{error.object[error.start]!r} cannot be written in {self._encoding}, the encoding of {self._path}",
-                hint="convert the input to UTF-8, or leave --mark out",
+                hint="convert the input to UTF-8, or leave mark=True out",
             ) from error
         return len(content)
 

@@ -50,7 +50,7 @@ _NOT_HERE: Final = ("pairs", "audit", "ignore", "decisions")
 
 
 def indexes_of(config: Config) -> list[str]:
-    """Return which of the paths of --against are indexes."""
+    """Return which of the paths of `against` are indexes."""
     return [path for path in config.against if is_index(path)]
 
 
@@ -67,7 +67,7 @@ def check_against_index(config: Config) -> None:
     for name in _NOT_HERE:
         if getattr(config, name):
             raise ConfigError(
-                f"`{name}` needs files in --against, not an index", hint=f"leave `{name}` out"
+                f"`{name}` needs files in `against`, not an index", hint=f"leave `{name}` out"
             )
     for name, value in (
         ("engine", "local"),
@@ -77,7 +77,7 @@ def check_against_index(config: Config) -> None:
     ):
         if getattr(config, name) != value:
             raise ConfigError(
-                f"`{name}` {getattr(config, name)!r} needs files in --against, not an index",
+                f"`{name}` {getattr(config, name)!r} needs files in `against`, not an index",
                 hint=f"leave `{name}` out",
             )
     with Index.open(found[0], read_only=True) as index:
@@ -225,12 +225,12 @@ class IndexedFiles(LocalFiles):
 
 
 def index_update(config: Config, out: str) -> Callable[[], None]:
-    """Return a function that inserts the kept documents of a published run into the index of --against."""
+    """Return a function that inserts the kept documents of a published run into the index of `against`."""
     found = indexes_of(config)
     if not found:
         raise ConfigError(
             "`update` needs an index in `against`",
-            hint="neardup index create pages.index, then --against pages.index",
+            hint="create it with `neardup index create pages.index`, then pass against='pages.index'",
         )
     for name in ("mark", "dry_run", "items_column"):
         if getattr(config, name):

@@ -50,7 +50,7 @@ def removal_for(config: Config) -> tuple[Config, Pipeline]:
         raise ConfigError(
             "the measure 'containment' lists pairs but cannot choose which document to keep",
             hint="use neardup.find_pairs, or `neardup pairs`, and choose by containment_a and containment_b; or pass "
-            "--against benchmark.jsonl to remove the documents that contain one of these",
+            "against='benchmark.jsonl' to remove the documents that contain one of these",
         )
     chosen = Config.of(config, only_against=True)
     if config.engine == "local":
@@ -211,7 +211,7 @@ def warn_of_short(
     if num_short:
         units = {"word": "words", "char": "characters"}[config.unit]
         watch.warn(
-            f"{num_short:,} of {num_documents:,} documents of --against have fewer than {config.size} {units}, the "
+            f"{num_short:,} of {num_documents:,} documents of `against` have fewer than {config.size} {units}, the "
             "size of a shingle: a document that equals one of them is removed, but one that quotes it is not; a "
-            "smaller --size finds shorter quotes"
+            "smaller `size` finds shorter quotes"
         )

@@ -54,7 +54,7 @@ def find_containment(
     only_against = config.only_against
     num_references = documents.num_references
     if only_against:
-        _check_size(documents.counted["reference_shingles"], "the documents of --against")
+        _check_size(documents.counted["reference_shingles"], "the documents of `against`")
     else:
         _check_size(engine.total(sketches, "num_shingles", where), "all documents")
 
@@ -133,7 +133,7 @@ def _check_size(num_shingles: int, what: str) -> None:
         raise DataError(
             f"the index of {what}, which is sent to every Spark worker, takes {format_bytes(num_bytes)}, more than the "
             f"limit of {format_bytes(MAX_BYTES)}",
-            hint="split --against over several runs, compare with --only-against, or use --engine local",
+            hint="split `against` over several runs, compare with only_against=True, or use engine='local'",
         )
 
 
@@ -145,7 +145,7 @@ def remove_containers(
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     num_references = documents.num_references
-    _check_size(documents.counted["reference_shingles"], "the documents of --against")
+    _check_size(documents.counted["reference_shingles"], "the documents of `against`")
     references = engine.collect_below(sketches, _COLUMNS, documents.num_references)
     long_rows = (
         references.filter(pc.greater(references.column("num_shingles"), 1)).column("row").to_numpy()

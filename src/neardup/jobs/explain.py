@@ -97,7 +97,7 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
         places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
         raise DataError(
             f"{len(own)} removed documents are named {doc_id!r}: {places}",
-            hint="add --file and --row",
+            hint="add `file` and `row`",
         )
     if own:
         return Verdict(
@@ -173,12 +173,12 @@ def reason_to_keep(config: Config) -> str:
     """Say why a document was kept if no other was removed in its favour, given the settings of the run.
 
     >>> reason_to_keep(Config(only_against=True, against=("old",)))
-    'It is not similar to any document of --against'
+    'It is not similar to any reference document'
     """
     if config.asks_containment and config.against:
-        return "It contains no document of --against"
+        return "It contains no reference document"
     if config.only_against:
-        return "It is not similar to any document of --against"
+        return "It is not similar to any reference document"
     if config.per_cluster > 1:
         return f"It is one of up to {config.per_cluster:,} documents kept per cluster"
     within = " of its group" if config.group_column is not None else ""

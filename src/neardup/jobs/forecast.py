@@ -103,7 +103,7 @@ class Estimate:
         documents: documents in the input.
         text_bytes: bytes of text.
         disk_bytes: peak disk space of the work folder and the output together.
-        memory_bytes: memory that the run needs; --memory limits how much it may use.
+        memory_bytes: memory that the run needs; `memory` limits how much it may use.
         seconds: time on this machine.
         sampled_ratio: the share of the input that was sampled.
         sampled_documents: documents in the sample.
@@ -122,7 +122,7 @@ class Estimate:
     advice: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the estimate as a dict, as `plan --json` prints it."""
+        """Return the estimate as a dict, as JSON has it."""
         return dataclasses.asdict(self)
 
 

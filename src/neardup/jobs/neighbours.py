@@ -364,7 +364,7 @@ class MemoryBudget:
             raise DataError(
                 f"neighbours are found in memory, and the index of these documents exceeds the available "
                 f"{room / 1e9:.1f} GB",
-                hint="pass a larger --memory, fewer documents, or list pairs above a threshold with `neardup pairs`",
+                hint="pass a larger `memory`, fewer documents, or list pairs above a threshold with `neardup pairs`",
             )
 
 

@@ -84,7 +84,7 @@ class SentBudget(local.MemoryBudget):
             raise DataError(
                 f"the index that is sent to every Spark worker takes at least {format_bytes(needed)}, more than the "
                 f"limit of {format_bytes(MAX_BYTES)}",
-                hint="pass fewer documents as --queries, or use --engine local",
+                hint="pass fewer documents as `queries`, or use engine='local'",
             )
 
 

@@ -55,7 +55,7 @@ class DedupFolder:
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
                 f"the output {out} is a file, but dedup writes a folder",
-                hint=f"name a folder: -o {self.target.stem}-clean",
+                hint=f"name a folder: out='{self.target.stem}-clean'",
             )
         self.drafts = {
             name: f"{_DRAFTS}/{name}.parquet" for name in ("removed", "clusters", "pairs", "order")
@@ -102,7 +102,7 @@ class PairsFile:
         if self.target.is_dir():
             raise DataError(
                 f"the output {out} is a folder, but pairs writes a file",
-                hint="name it: -o pairs.parquet",
+                hint="name it: out='pairs.parquet'",
             )
         known_ending(self.target)
         self.drafts = {

@@ -11,20 +11,20 @@ from neardup.io.documents.notes import Notes
 
 # A pattern in the reason, and the usual fix.
 _WAYS_OUT: Final = (
-    ("not valid UTF-8", "pass --encoding latin-1, cp1252 or utf-16 if the files are not in UTF-8"),
-    ("not valid ", "pass another --encoding, or none for UTF-8"),
-    ("fields, the header has", "pass --delimiter if the columns are not separated by commas"),
-    ("broken CSV", "pass --delimiter or --format if the files are not CSV with commas"),
-    ("never closed", "pass --delimiter or --format if the files are not CSV with commas"),
-    ("broken JSON|not an object", "pass --format if the files are not JSON Lines"),
-    ("max_document", "pass a larger --max-document"),
-    ("parsed as HTML", "leave --html out"),
-    ("items? (are|is)|not pairs of item", "name the column with the items: --items-column"),
+    ("not valid UTF-8", "pass `encoding` latin-1, cp1252 or utf-16 if the files are not in UTF-8"),
+    ("not valid ", "pass another `encoding`, or none for UTF-8"),
+    ("fields, the header has", "pass `delimiter` if the columns are not separated by commas"),
+    ("broken CSV", "pass `delimiter` or `format` if the files are not CSV with commas"),
+    ("never closed", "pass `delimiter` or `format` if the files are not CSV with commas"),
+    ("broken JSON|not an object", "pass `format` if the files are not JSON Lines"),
+    ("max_document", "pass a larger `max_document`"),
+    ("parsed as HTML", "leave html=True out"),
+    ("items? (are|is)|not pairs of item", "name the column with the items: `items_column`"),
     (
         "vector|bits|numbers",
-        "pass --vector-column to name the column with the vectors, and --packed if they are packed bits",
+        "name the column with the vectors in `vector_column`, and pass packed=True if they are packed bits",
     ),
-    ("no column|text is", "name the column with the text: --text-column"),
+    ("no column|text is", "name the column with the text: `text_column`"),
 )
 
 
@@ -55,4 +55,4 @@ def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
 def _hint_for(first: str) -> str:
     reason = first.partition(": ")[2] or first
     hints = (hint for pattern, hint in _WAYS_OUT if re.search(pattern, reason))
-    return next(hints, "look at this row, and at the options for columns and formats")
+    return next(hints, "look at this row, and at the settings for columns and formats")

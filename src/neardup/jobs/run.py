@@ -179,14 +179,14 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
         first = against.first_rejected()
         if not against.documents:
             raise DataError(
-                f"no row of --against can be used; the first is {first}",
+                f"no row of `against` can be used; the first is {first}",
                 hint="its files need the same column names as the input",
             )
         if against.rejected == 1:
-            watch.warn(f"1 row of --against was rejected: {first}")
+            watch.warn(f"1 row of `against` was rejected: {first}")
         else:
             watch.warn(
-                f"{against.rejected:,} rows of --against were rejected; the first is {first}"
+                f"{against.rejected:,} rows of `against` were rejected; the first is {first}"
             )
     if counts.below:
         watch.warn(

@@ -130,11 +130,11 @@ def check_settings(config: Config) -> None:
         if config.engine != "spark" and getattr(config, name):
             raise ConfigError(
                 f"`{name}` applies only to Spark, but `engine` is {config.engine!r}",
-                hint="use --engine spark",
+                hint="use engine='spark'",
             )
     if config.decisions is not None and config.engine == "spark":
         raise ConfigError(
-            "`decisions` is not supported on Spark", hint="leave it out, or use --engine local"
+            "`decisions` is not supported on Spark", hint="leave it out, or use engine='local'"
         )
     if (
         config.measure != "hamming" or config.distance is None
@@ -157,7 +157,7 @@ def _explained(out: Path) -> Iterator[None]:
             raise _full(out) from error
         raise
     except MemoryError as error:
-        raise NearDupError("memory ran out", hint=f"pass a smaller --memory; {go_on}") from error
+        raise NearDupError("memory ran out", hint=f"pass a smaller `memory`; {go_on}") from error
     except Exception as error:
         if type(error).__module__.startswith(("duckdb", "_duckdb")):
             if "max_temp_directory_size" in str(error) or "No space left" in str(error):
@@ -181,7 +181,7 @@ def _check_no_runs(paths: Sequence[str]) -> None:
 
 
 def _find_references(own: FileList, config: Config, out: Path) -> FileList:
-    """Find the files of --against, with names that no input file has."""
+    """Find the files of `against`, with names that no input file has."""
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     if not paths:
         return FileList()
@@ -195,7 +195,7 @@ def _find_references(own: FileList, config: Config, out: Path) -> FileList:
 
 
 def check_against(config: Config) -> None:
-    """Raise if --against names something without documents, and say what to name instead."""
+    """Raise if `against` names something without documents, and say what to name instead."""
     for path in config.against:
         if is_index(path):
             continue
@@ -277,7 +277,8 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
             else:
                 what = f"contains the input {path}"
             raise ConfigError(
-                f"the output {out} {what}", hint=f"write elsewhere, for example -o {out.stem}-clean"
+                f"the output {out} {what}",
+                hint=f"write elsewhere, for example out='{out.stem}-clean'",
             )
 
 
@@ -289,7 +290,7 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
         raise DataError(
             f"this run needs about {format_bytes(needed - done)} more on the disk of {folder.parent}, which has "
             f"{format_bytes(free)} left",
-            hint="free some space, choose another -o, or pass --dry-run to write no kept rows",
+            hint="free some space, choose another `out`, or pass dry_run=True to write no kept rows",
         )
 
 

@@ -46,7 +46,7 @@ def list_stored(run: Path, target: Path, config: Config) -> Report:
     if stored is None:
         raise NotStoredError(
             f"the run {run} did not store its pairs: removed documents were not compared with each other",
-            hint="run neardup dedup with --pairs, or neardup pairs on the input files",
+            hint="deduplicate with pairs=True, or find the pairs of the input files",
         )
     _check_apart(target, run, before)
     if not config.is_threshold_given:

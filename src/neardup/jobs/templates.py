@@ -81,8 +81,8 @@ def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> st
         in_clusters = f"{num_clusters:,} clusters"
     return (
         f"{num_removed:,} of {num_all:,} removed documents, in {in_clusters}, share little but a template with the "
-        "kept document; if they are different documents, pass the template with --ignore FILE, or compare web pages "
-        "with --html --html-content main"
+        "kept document; if they are different documents, pass the template in `ignore`, or compare web pages "
+        "with html=True and html_content='main'"
     )
 
 

@@ -39,7 +39,7 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
             raise DataError(
                 f"containment is found in memory, and the index of these documents exceeds the available "
                 f"{room / 1e9:.1f} GB",
-                hint="pass a larger --memory, or fewer documents",
+                hint="pass a larger `memory`, or fewer documents",
             )
     if not rows:
         return (

@@ -25,13 +25,13 @@ def advise_on_short(num_short: int, num_documents: int) -> str | None:
     """Return advice if most documents have fewer than FEW_SHINGLES shingles, otherwise None.
 
     >>> print(advise_on_short(31, 33))
-    31 of 33 documents have fewer than 10 shingles, so a single typo can hide a match; consider --unit char --size 3
+    31 of 33 documents have fewer than 10 shingles, so a single typo can hide a match; consider unit='char' and size=3
     """
     if num_documents < 2 or 2 * num_short <= num_documents:
         return None
     return (
         f"{num_short:,} of {num_documents:,} documents have fewer than {FEW_SHINGLES} shingles, so a single typo can "
-        f"hide a match; consider --unit char --size {SHORT_SIZE}"
+        f"hide a match; consider unit='char' and size={SHORT_SIZE}"
     )
 
 
@@ -40,7 +40,7 @@ def advise_on_length(num_characters: float, config: Config) -> Iterator[str]:
     if config.unit == "char" and config.size < 8 and num_characters >= _LONG_CHARACTERS:
         yield (
             f"half of the documents have {num_characters:,.0f} characters or more, so unrelated ones share "
-            f"{config.size}-character shingles by chance; consider --size 10"
+            f"{config.size}-character shingles by chance; consider size=10"
         )
     elif config.unit == "char" and config.size > 7 and num_characters < _LONG_CHARACTERS // 4:
-        yield f"half of the documents have {num_characters:,.0f} characters or fewer; consider --size 5"
+        yield f"half of the documents have {num_characters:,.0f} characters or fewer; consider size=5"

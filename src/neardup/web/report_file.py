@@ -48,11 +48,11 @@ def write_html(
     if path.is_dir():
         raise DataError(
             f"the output {path} is a folder, but a report is a file",
-            hint=f"name it: -o {path}/report.html",
+            hint=f"name it: {path}/report.html",
         )
     if path.exists() and not overwrite:
         raise DataError(
-            f"the output {path} already exists", hint="choose another -o, or pass --overwrite"
+            f"the output {path} already exists", hint="choose another path, or pass overwrite=True"
         )
     if not path.parent.is_dir():
         raise DataError(

@@ -208,7 +208,7 @@ class ServedRun:
 
     @property
     def _own_keys(self) -> I64:
-        """The keys of the documents of the input, without those of --against; none while blank rows hide them."""
+        """The keys of the documents of the input, without reference documents; none while blank rows hide them."""
         keys: I64 | None
         if self._texts.state == "here":
             keys = self._texts.keys

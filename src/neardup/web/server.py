@@ -306,7 +306,7 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
     except SystemExit as error:
         raise DataError(
             f"cannot listen on port {port} of {host}",
-            hint="choose another --port, or 0 for any free one",
+            hint="choose another `port`, or 0 for any free one",
         ) from error
     bound.listen(128)  # before the address is printed; requests wait until the server runs
     address = bound.getsockname()

@@ -202,7 +202,7 @@ def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memor
     monkeypatch.setattr(records, "BATCH_BYTES", 100)
     file = found(tmp_path, name, content(["one", LONG]), **settings)
     with pytest.raises(
-        DataError, match=r"holds a document of 5,0\d\d bytes, which needs 250 MB[^-]*--memory 251MB"
+        DataError, match=r"holds a document of 5,0\d\d bytes, which needs 250 MB[^-]*memory='251MB'"
     ):
         read(file, **settings)
     # One that is longer than max_document is still rejected.

@@ -197,7 +197,7 @@ def test_a_column_of_kept_without_a_common_type_is_text(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("setting", "word"), [("mark", "--mark"), ("dry_run", "--dry-run")])
+@pytest.mark.parametrize(("setting", "word"), [("mark", "mark=True"), ("dry_run", "dry_run=True")])
 def test_a_run_without_separate_kept_rows_is_an_error(tmp_path, pages, setting, word):
     run_on(pages, out=tmp_path / "out", **{setting: True})
     with pytest.raises(DataError) as error:

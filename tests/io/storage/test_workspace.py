@@ -662,7 +662,7 @@ def test_a_disk_without_locks_is_not_another_run(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(
         DataError,
-        match=r"cannot be locked: No locks available[\s\S]*hint: choose -o on another disk",
+        match=r"cannot be locked: No locks available[\s\S]*hint: choose `out` on another disk",
     ):
         neardup.deduplicate(tmp_path / "a.txt", out=tmp_path / "out")
     with pytest.raises(DataError, match=r"the index .* cannot be locked"):

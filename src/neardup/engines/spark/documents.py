@@ -265,7 +265,7 @@ class FileSource(_Noted):
             )
             raise DataError(
                 f"{path}, row {numbers[0]} cannot be used: {first['reason']}",
-                hint="leave out --strict to skip such rows and list them as rejected",
+                hint="leave out strict=True to skip such rows and list them as rejected",
             )
 
     def summary(self) -> list[dict[str, Any]]:

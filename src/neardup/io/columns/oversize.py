@@ -49,7 +49,7 @@ def passed(size: int, file: InputFile, config: Config) -> Oversize:
     needed = PROCESS_BYTES + COST * size
     raise DataError(
         f"{file.path} holds a document of {size:,} bytes, which needs {needed / 1e6:,.0f} MB of memory",
-        hint=f"pass --memory {-(-needed // 10**6)}MB or more, or a smaller --max-document to reject such documents",
+        hint=f"pass memory='{-(-needed // 10**6)}MB' or more, or a smaller `max_document` to reject such documents",
     )
 
 

@@ -42,7 +42,7 @@ def with_dimension(files: Sequence[InputFile], config: Config) -> Config:
     if first_rejected is not None and config.measure == "hamming" and config.distance is not None:
         raise DataError(  # otherwise the error would be about the number of bits, although there are no vectors
             f"no row has a usable vector; the first is {first_rejected}",
-            hint="pass --vector-column to name the column with the vectors, and --packed if they are packed bits",
+            hint="name the column with the vectors in `vector_column`, and pass packed=True if they are packed bits",
         )
     return config
 
@@ -77,7 +77,7 @@ def choose_columns(
     if config.items_column is None and not is_vector:
         if config.measure == "weighted":
             raise ConfigError(
-                "the measure 'weighted' compares items", hint="name their column: --items-column"
+                "the measure 'weighted' compares items", hint="name their column in `items_column`"
             )
         asked = config.text_column
         if isinstance(asked, str):
@@ -95,7 +95,7 @@ def choose_columns(
     )
     if config.mark and file.format in ("jsonl", "json", "csv") and MARK_COLUMNS.names[0] in names:
         raise DataError(
-            f"{file.path} has the column {MARK_COLUMNS.names[0]!r}, written by an earlier run with --mark",
+            f"{file.path} has the column {MARK_COLUMNS.names[0]!r}, written by an earlier run with mark=True",
             hint="use the unmarked file, or drop the mark columns",
         )
     for name in (
@@ -120,7 +120,7 @@ def _vector_column(file: InputFile, names: list[str], config: Config) -> str:
     if config.vector_column is None and not usual and names:
         raise DataError(
             f"{file.path} has no column named {', '.join(VECTOR_COLUMNS)}",
-            hint=f"name the one with the vectors: --vector-column {names[0]!r} (the columns are {', '.join(names)})",
+            hint=f"name the one with the vectors: vector_column={names[0]!r} (the columns are {', '.join(names)})",
         )
     return config.vector_column or (usual or list(VECTOR_COLUMNS))[0]
 
@@ -146,7 +146,7 @@ def hint_of_columns(file: InputFile, names: list[str], config: Config, missing: 
     """Return a hint for a column that a file lacks: the requested column `missing`, or else the text column."""
     other = _other_delimiter(file, names, config)
     if other is not None:
-        return f"the header looks separated by {other!r}: pass --delimiter {other!r}"
+        return f"the header looks separated by {other!r}: pass delimiter={other!r}"
     if names:
         known = f"the columns are {', '.join(names)}"
     else:
@@ -156,7 +156,7 @@ def hint_of_columns(file: InputFile, names: list[str], config: Config, missing: 
     if missing:
         return f"{known}, in the first file, {file.path}"
     likely = likeliest_text(_first_texts(file, names, config))
-    return f"name the one with the text: --text-column {likely or names[0]!r} ({known})"
+    return f"name the one with the text: text_column={likely or names[0]!r} ({known})"
 
 
 def _other_delimiter(file: InputFile, names: list[str], config: Config) -> str | None:

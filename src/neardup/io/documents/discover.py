@@ -120,7 +120,7 @@ def _skipped_message(paths: Sequence[str]) -> str:
     )
     more = ", ..." if len(counts) > _NAMED_ENDINGS else ""
     files = "1 file was" if len(paths) == 1 else f"{len(paths):,} files were"
-    return f"{files} left out ({named}{more}); --format text reads every file of a folder as text"
+    return f"{files} left out ({named}{more}); format='text' reads every file of a folder as text"
 
 
 def _expand(address: str, config: Config, left_out: list[str]) -> list[_Found]:

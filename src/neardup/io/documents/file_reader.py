@@ -190,7 +190,7 @@ class FileReader:
         )
         raise DataError(
             f"{self.layout.files[at].path}, row {row + 1} cannot be used: {reason}",
-            hint="leave out --strict to skip such rows and list them as rejected",
+            hint="leave out strict=True to skip such rows and list them as rejected",
         )
 
     def _count_rows(self, piece: int) -> int:

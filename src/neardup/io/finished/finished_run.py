@@ -59,12 +59,12 @@ def kept_files(run: Path) -> list[str]:
     if config.dry_run or not (run / KEPT).is_dir():
         raise DataError(
             f"the run {run} wrote no kept rows: it was a dry run",
-            hint="run it again without --dry-run",
+            hint="run it again without dry_run=True",
         )
     if config.mark:
         raise DataError(
-            f"the run {run} was written with --mark, so its kept rows are not in separate files",
-            hint="run it again without --mark",
+            f"the run {run} was written with mark=True, so its kept rows are not in separate files",
+            hint="run it again without mark=True",
         )
     names = [entry["file"] for entry in report.inputs if not entry["ahead"]]
     absent = _without_kept_file(run, names, report, config)
@@ -257,7 +257,7 @@ def restore(run: Path) -> Report:
 
 
 def _removed_against(run: Path, stored: StoredReport) -> int:
-    """How many documents were removed because of one of --against; recounted if the report does not say."""
+    """How many documents were removed because of a reference document; recounted if the report does not say."""
     references = [entry["file"] for entry in stored.inputs if entry["ahead"]]
     if stored.removed_against is not None or not references or run.is_file():
         return min(stored.removed_against or 0, stored.removed)
@@ -291,7 +291,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     if path == STDIN_PATH:
         raise DataError(
             "the run read standard input, which cannot be read again",
-            hint="run it on a file, or with --audit",
+            hint="run it on a file, or with audit=True",
         )
     try:
         file = find_file(path, config)

@@ -1,4 +1,4 @@
-"""Finished runs in --against: one folder, a folder of runs, or a glob. A run is replaced by its kept documents."""
+"""Finished runs in `against`: one folder, a folder of runs, or a glob. A run is replaced by its kept documents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _runs_of(path: str, out: Path | None) -> list[Path] | None:
     if others:
         raise DataError(
             f"{path} contains both finished runs and other files: {others[0]} is not a finished run",
-            hint=f"name only the runs, such as --against {runs[0]}",
+            hint=f"name only the runs, such as against='{runs[0]}'",
         )
     target = None if out is None else os.path.realpath(out)
     return [run for run in runs if os.path.realpath(run) != target]

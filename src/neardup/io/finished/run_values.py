@@ -103,7 +103,7 @@ def _check_removed(opened: _Opened) -> None:
 
 
 def _check_kept(opened: _Opened) -> None:
-    """Check the places of kept documents, which are in the input or in the index of --against."""
+    """Check the places of kept documents, which are in the input or in the index of `against`."""
     files = _Files.of(opened.stored, with_references=True)
     names = ("kept_file", "kept_row")
     is_known = _rows_in(opened.table, names, files) >= 0

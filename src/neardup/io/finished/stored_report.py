@@ -147,9 +147,7 @@ def read_report(run: Path) -> StoredReport:
             what = f"is not a finished run: it has no {REPORT}"
         else:
             what = "does not exist"
-        raise DataError(
-            f"{run} {what}", hint="name the folder that neardup dedup -o wrote"
-        ) from error
+        raise DataError(f"{run} {what}", hint="name the output folder of a run (`out`)") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except ConfigError as error:

@@ -79,7 +79,7 @@ def _elements(file: InputFile, config: Config) -> list[bytes]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise DataError(
             f"{file.path} is not a readable JSON array: {str(error).removeprefix('JSON is malformed: ')}",
-            hint="repair it, or pass --format jsonl if it holds one object per line",
+            hint="repair it, or pass format='jsonl' if it holds one object per line",
         ) from error
 
 
@@ -92,7 +92,7 @@ def _content(file: InputFile, config: Config) -> bytes:
         needed = PROCESS_BYTES + _COST * max(file.size, len(content))
         raise DataError(
             f"{file.path} is a JSON array, which must fit in memory: it takes more than {limit:,} bytes",
-            hint=f"pass --memory {-(-needed // 10**6)}MB or more, or rewrite it as JSON Lines, as with jq -c '.[]'",
+            hint=f"pass memory='{-(-needed // 10**6)}MB' or more, or rewrite it as JSON Lines, as with jq -c '.[]'",
         )
     return content.removeprefix(BOM)
 

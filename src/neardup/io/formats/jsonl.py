@@ -85,7 +85,7 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
         kind = "array" if first.startswith(b"[") else "object"
         raise DataError(
             f"{file.path} is a single JSON {kind}, not JSON Lines (one object per line)",
-            hint="pass --format json"
+            hint="pass format='json'"
             if kind == "array"
             else "convert it, for example with jq -c .",
         )

@@ -1,4 +1,4 @@
-"""Plain text with one document per line (--lines), and what it shares with JSON Lines: lines as rows, in byte spans."""
+"""Plain text with one document per line (`lines`), and what it shares with JSON Lines: lines as rows, in byte spans."""
 
 from __future__ import annotations
 

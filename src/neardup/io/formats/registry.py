@@ -44,7 +44,7 @@ COMPRESSIONS: Final = {".gz": "gzip", ".zst": "zstd"}
 _NEVER_COMPRESSED: Final = ("parquet", "arrow")
 KNOWN: Final = (
     f"known extensions: {' '.join(ENDINGS)}, all except Parquet and Arrow also with {' or '.join(COMPRESSIONS)}; "
-    "for files with other extensions pass --format"
+    "for files with other extensions pass `format`"
 )
 
 

@@ -56,7 +56,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
     if any(stop <= start for start, stop in pairwise(starts)):
         raise DataError(
             f"{file.path} is compressed as a whole, so its records cannot be extracted",
-            hint="compress each record separately, as with fastwarc recompress, or pass --dry-run",
+            hint="compress each record separately, as with fastwarc recompress, or pass dry_run=True",
         )
     bounds = [*starts, file.size]
     with open_input(file) as stream, open_output(target, None) as output:

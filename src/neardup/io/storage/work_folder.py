@@ -254,5 +254,5 @@ def _hold(lock: int, folder: Path) -> None:
     except OSError as error:  # a network disk that does not support locks, or has run out of them
         raise DataError(
             f"the work folder {folder} cannot be locked: {error.strerror or error}",
-            hint="choose -o on another disk",
+            hint="choose `out` on another disk",
         ) from error

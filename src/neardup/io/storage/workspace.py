@@ -219,7 +219,7 @@ def _check_manifest(folder: Path, manifest: dict[str, Any], *, overwrite: bool) 
         raise ConfigError(
             f"the work folder {folder} belongs to an unfinished run with other inputs or settings: "
             f"{_difference(before, json.loads(text))}",
-            hint="repeat the earlier command to finish it; delete the folder, or pass --overwrite, to start over",
+            hint="repeat the earlier command to finish it; delete the folder, or pass overwrite=True, to start over",
         )
     for entry in folder.iterdir():
         if entry.name not in (LOCK, STANDARD_INPUT):
@@ -277,7 +277,7 @@ def check_output(out: Path, *, overwrite: bool) -> None:
         return
     if not overwrite:
         raise DataError(
-            f"the output {out} already exists", hint="choose another -o, or pass --overwrite"
+            f"the output {out} already exists", hint="choose another `out`, or pass overwrite=True"
         )
     if out.is_dir():
         _check_replaceable(out)
