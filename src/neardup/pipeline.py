@@ -76,7 +76,8 @@ class PipelineOutcome:
     pairs_verified: the pairs found, or without a list of them one per matched document;
     comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
-    find_priorities: returns the keep priorities of ascending rows, if known.
+    find_priorities: returns the keep priorities of ascending rows, if known;
+    only_ignored: documents of the input all of whose shingles are ignored.
     """
 
     plan: Plan
@@ -91,6 +92,7 @@ class PipelineOutcome:
     pair_columns: pa.Schema = schema.ROW_PAIRS
     decisions: dict[str, int] | None = None
     find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
+    only_ignored: int = 0
 
     @property
     def clustered(self) -> Table:
@@ -119,7 +121,7 @@ def run(
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
         warn_of_short(sketches, documents, config, engine, watch)
-        warn_of_ignored(sketches, documents, config, engine, watch)
+        only_ignored = warn_of_ignored(sketches, documents, config, engine, watch)
     state = _Sketched(sketches, documents, plan, config, engine)
     with watch.stage("collapse"):
         copies = _collapse(state)
@@ -159,6 +161,7 @@ def run(
         ),
         pairs_verified=engine.total(verified, "found"),
         comparisons=engine.total(verified, "compared"),
+        only_ignored=only_ignored,
         find_priorities=partial(_find_priorities, state),
     )
 
@@ -169,7 +172,7 @@ def sketch_documents(
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held = holds_items(config)
     is_sampled = is_open(config)
-    columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
+    columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=config.ignores_shingles)
     secret = engine.secret
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
@@ -200,9 +203,9 @@ def warn_of_short(
 
 def warn_of_ignored(
     sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
-) -> None:
-    """Warn about documents of the input that `ignore` leaves without shingles."""
-    if config.ignore:
+) -> int:
+    """Count the documents of the input that are left without shingles, and warn about them."""
+    if config.ignores_shingles:
         count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
     else:
         count = 0
@@ -217,6 +220,7 @@ def warn_of_ignored(
         watch.warn(
             f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True
         )
+    return count
 
 
 def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:

@@ -79,9 +79,31 @@ def _check_measure(config: Any) -> None:
             f"`ignore` needs a measure of shingles or items without weights, got {config.measure!r}",
             hint="leave `ignore` out, or use the measure 'jaccard'",
         )
+    _check_common(config)
     if config.measure == "weighted" and config.multiset:
         raise ConfigError(
             "`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out"
+        )
+
+
+def _check_common(config: Any) -> None:
+    """`ignore_common` counts shingles in a pass of its own, which only runs on this machine make."""
+    if config.ignore_common is None:
+        if config.common_by is not None:
+            raise ConfigError(
+                f"`common_by` {config.common_by!r} needs `ignore_common`",
+                hint="pass ignore_common=0.05 to ignore what is in more than 5 % of a group",
+            )
+        return
+    if config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`ignore_common` needs a measure of shingles or items without weights, got {config.measure!r}",
+            hint="leave `ignore_common` out, or use the measure 'jaccard'",
+        )
+    if config.engine == "spark":
+        raise ConfigError(
+            "`ignore_common` is not supported on Spark",
+            hint="leave it out, name the template in `ignore`, or use engine='local'",
         )
 
 

@@ -51,6 +51,8 @@ class RunSettings(TypedDict, total=False):
     normalise: Normalise
     fold_accents: bool
     ignore: Paths
+    ignore_common: float | str | None
+    common_by: str | None
     html: bool
     html_content: HtmlContent
     text_column: str | Sequence[str] | None

@@ -44,7 +44,17 @@ _OF_RUNS: Final = frozenset(
             "mark",
             "dry_run",
         ),
-        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "per_cluster"),
+        *(
+            "ignore",
+            "ignore_common",
+            "common_by",
+            "audit",
+            "overwrite",
+            "engine",
+            "master",
+            "spark_conf",
+            "per_cluster",
+        ),
     }
 )
 # Settings that never change an answer; not stored.

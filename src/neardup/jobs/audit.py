@@ -33,6 +33,7 @@ from neardup.io.documents.row_names import RowNames
 from neardup.io.finished import finished_run
 from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
+from neardup.jobs.common_shingles import stored_common
 from neardup.measures.registry import measure_of
 from neardup.report import Audit, Report
 from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, AuditSample, draw, draw_keys
@@ -75,6 +76,13 @@ class Audited:
     listed: Callable[[], Iterable[pa.Table]] | None
     name: Callable[[pa.Table], pa.Table]
 
+    @property
+    def sampled(self) -> pa.Schema:
+        """The schema of sampled documents."""
+        if self.config.ignore_common is None:
+            return schema.SAMPLED
+        return schema.sampled(pa.large_binary())
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Keyed:
@@ -104,9 +112,8 @@ class _Keyed:
                 rows = batch.column("row").to_numpy() - first
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
                 columns += [batch.column("group"), batch.column("text")]
-                yield pa.record_batch(
-                    list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED
-                )
+                kinds = schema.sampled(batch.schema.field("text").type)
+                yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=kinds)
 
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_SAMPLE) -> Audit:
@@ -158,7 +165,7 @@ def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Tabl
         below = int(min(share, 1.0) * DRAW_RANGE)
         with watch.stage("draw", documents.total, documents.unit) as advance:
             step = partial(draw, below=below, config=run.config)
-            drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
+            drawn = engine.scan_documents(keyed, step, run.sampled, advance)
             if not documents.first_rows.size:
                 documents.finish_reading(engine.sort)
         if drawn.num_rows >= size or share >= 1:
@@ -366,6 +373,8 @@ def audit_files(
         documents = FileReader(
             FileLayout(files, num_references, config), workspace, engine.room() // 2
         )
+        if config.ignore_common is not None:
+            documents.compared = stored_common(reported.load("common"), config).compared
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.parquet as pq
 
 from neardup import pipeline
 from neardup.config import MIN_MEMORY, Config
@@ -19,13 +22,15 @@ from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
-from neardup.io.storage.table_writer import write_rejected
+from neardup.io.storage.table_writer import write_rejected, write_rows
+from neardup.jobs.common_shingles import FilesToCount, count_common
 from neardup.jobs.file_run import FileRun
 from neardup.jobs.rejections import first_rejected
 from neardup.jobs.run import Counts, Results, RowCounts
 from neardup.jobs.start import RunSetup
 from neardup.jobs.stored_pairs import select_stored, write_order
 from neardup.jobs.templates import warn_of_templates
+from neardup.measures.common_shingles import CommonShingles
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_references
 from neardup.theory.plan import Plan
@@ -54,6 +59,7 @@ class LocalFiles(FileRun):
         self._row_cache = RowCache()
         if setup.output.has_kept and not config.dry_run:
             self._row_cache = RowCache(engine.room() // 4, layout.total)
+        self._common_shingles: int | None = None
         self._decided: Decided | None = None
         if config.decisions is not None:
             from neardup.io.finished.decision_file import match_decisions
@@ -70,6 +76,20 @@ class LocalFiles(FileRun):
         self.names = RowNames(layout, reader.notes)
         super().__init__(setup, reader, layout, engine)
 
+    def ignore_common(self, watch: Watch) -> None:
+        """Count the common shingles, and read the documents without them from now on."""
+
+        def make(path: Path) -> None:
+            folder = self.workspace.folder / "common"
+            documents = FilesToCount(self.layout)
+            found = count_common(documents, self.config, self.engine, watch, folder)
+            write_rows(path, [found], found.schema)
+
+        path = self.workspace.checkpoint(self.output.drafts["common"], make)
+        common = CommonShingles(pq.read_table(path), self.config)
+        self._common_shingles = common.num_shingles
+        self.source.compared = common.compared
+
     def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
@@ -82,6 +102,7 @@ class LocalFiles(FileRun):
         results = super().results(outcome, watch)
         return dataclasses.replace(
             results,
+            common_shingles=self._common_shingles,
             select_again=select_stored if outcome.selects else None,
             audit=partial(self._audit, outcome.plan, results),
         )

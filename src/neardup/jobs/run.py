@@ -71,7 +71,8 @@ class Counts(NamedTuple):
 class Results:
     """What an adapter has counted and stored.
 
-    audit: measures the recall, on engines that can; the fields below it are copied into the report.
+    audit: measures the recall, on engines that can; common_shingles: how many `ignore_common`
+    ignores; the other fields below it are copied into the report.
     """
 
     counts: Counts
@@ -79,6 +80,7 @@ class Results:
     num_pairs: int | None
     columns: dict[str, str]
     load: Callable[[str], pa.Table | None]
+    common_shingles: int | None = None
     select_again: Callable[[Report, float], Report] | None = None
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
@@ -89,7 +91,9 @@ class Results:
 
 
 _PASSED_ON: Final = [
-    field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")
+    field.name
+    for field in dataclasses.fields(Results)
+    if field.name not in ("counts", "audit", "common_shingles")
 ]
 
 
@@ -132,6 +136,10 @@ def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch)
     results = adapter.results(outcome, watch)
     counts = results.counts
     _warn(counts, config, watch)
+    if results.common_shingles is None:
+        ignored = None
+    else:
+        ignored = {"shingles": results.common_shingles, "documents": outcome.only_ignored}
     audit = results.audit(watch) if config.audit and results.audit else None
     report = Report(
         config=config,
@@ -152,6 +160,7 @@ def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch)
         signature_format=measure_of(config).signature_format(config),
         audit=audit,
         decisions=counts.decisions,
+        ignored_common=ignored,
         **{name: getattr(results, name) for name in _PASSED_ON},
     )
     adapter.publish(report)

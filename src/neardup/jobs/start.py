@@ -302,8 +302,9 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
             *estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config
         )
     sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
+    counted = Config.of(config, ignore_common=None, common_by=None)
     num_shingles = sum(
-        collect_texts(found.texts, config).sets.shingles.size for found in sample.records
+        collect_texts(found.texts, counted).sets.shingles.size for found in sample.records
     )
     return kept + most_disk(
         sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
+from neardup.io.records import text_bytes
 from neardup.measures import jaccard
 from neardup.measures.base import Sketched
 from neardup.measures.registry import measure_of
@@ -63,17 +64,18 @@ def sketch(
             pa.array(sketched.digests[:, 0].view(np.int64)),
             pa.array(sketched.digests[:, 1].view(np.int64)),
             pa.array(sketched.held_at),
-            *([_only_ignored(text, sketched.sizes, config)] if config.ignore else []),
+            *([_only_ignored(text, sketched.sizes, config)] if config.ignores_shingles else []),
             *columns,
         ],
-        schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore)),
+        schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=config.ignores_shingles),
     )
 
 
 def _only_ignored(texts: pa.Array, sizes: npt.NDArray[np.int64], config: Config) -> pa.Array:
     """Mark with 1 the texts that have shingles, but only ignored ones."""
-    marks = np.zeros(len(texts), np.int64)
     is_empty = sizes == 0
-    whole = jaccard.text_sets(texts.filter(pa.array(is_empty)), Config.of(config, ignore=()))
-    marks[is_empty] = np.diff(whole.ends) > 0
+    if pa.types.is_large_binary(texts.type):  # as CommonShingles has marked them
+        return pa.array((is_empty & (text_bytes(texts) > 0)).astype(np.int64))
+    marks = np.zeros(len(texts), np.int64)
+    marks[is_empty] = jaccard.have_shingles(texts.filter(pa.array(is_empty)), config)
     return pa.array(marks)

@@ -128,15 +128,16 @@ def _shown(run: RunView, number: int) -> I64:
 
 def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[float]]:
     """The similarities of every two documents of each cluster of a suitable size, in the order of `_shown`."""
-    config = document_texts.alone(run.report.config)
     found: dict[int, list[float]] = {}
-    for number in numbers.tolist() if config.measure == "jaccard" else ():
+    if run.report.config.measure != "jaccard":
+        return found
+    compared = document_texts.Compared(run.report)
+    for number in numbers.tolist():
         keys = _shown(run, number).tolist()
         if len(keys) in HEAT_MAP and all(key in texts.contents for key in keys):
             contents = [texts.contents[key] for key in keys]
-            found[int(run.clusters.keys[number])] = document_texts.similarities_among(
-                contents, config
-            )
+            groups = [texts.groups[key] for key in keys]
+            found[int(run.clusters.keys[number])] = compared.similarities_among(contents, groups)
     return found
 
 

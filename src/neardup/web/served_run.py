@@ -47,6 +47,7 @@ class ServedRun:
         self._run = RunView(report)
         self._texts = TextStore(self._run)
         self._config = document_texts.alone(report.config)
+        self._compared = document_texts.Compared(report)
         # From a copy, so that the stored pairs, which only the overview needs, are released.
         self._overview = overview(RunView(dataclasses.replace(report)))
         pa.default_memory_pool().release_unused()
@@ -155,7 +156,11 @@ class ServedRun:
         contents = self._contents(keys)
         if contents is None:
             return None
-        return document_texts.similarities_among(contents, self._config)
+        return self._similarities(keys, contents)
+
+    def _similarities(self, keys: list[int], contents: list[bytes]) -> list[float]:
+        groups = [self._texts.group(key) for key in keys]
+        return self._compared.similarities_among(contents, groups)
 
     def document(self, key: int) -> dict[str, Any]:
         """Return a document by key."""
@@ -167,7 +172,7 @@ class ServedRun:
         if contents is None:
             num_shingles = None
         else:
-            num_shingles = document_texts.count_shingles(contents[0], self._config)
+            num_shingles = self._compared.count_shingles(contents[0], self._texts.group(key))
         return self._document(key) | {"shingles": num_shingles}
 
     def _is_no_document(self, key: int) -> bool:
@@ -265,7 +270,7 @@ class ServedRun:
             if contents is None:
                 similarity = None
             else:
-                similarity = document_texts.similarities_among(contents, self._config)[0]
+                similarity = self._similarities([a, b], contents)[0]
         has_columns = self._texts.state != "absent"
         one["columns"], other["columns"] = (
             self._columns.of(key) if has_columns else None for key in (a, b)

@@ -27,6 +27,7 @@ from neardup.engines.base import (
     CountStep,
     Documents,
     DocumentStep,
+    Parts,
     Table,
     TableView,
     no_progress,
@@ -196,7 +197,7 @@ class LocalEngine(Threads):
         )
 
     def scan_documents(
-        self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance
+        self, documents: Parts, step: BatchStep, schema: pa.Schema, advance: Advance
     ) -> pa.Table:
         """Apply a step to every document and return the results in memory, in the order of parts and batches."""
         slots = threading.Semaphore(2 * self.threads + 1)

@@ -91,7 +91,7 @@ def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
 def wanted_names(columns: Columns) -> list[str]:
     """Return the distinct columns needed for records."""
     names = (*columns.text, columns.items, columns.vector)
-    names = (*names, columns.id, columns.score, columns.group, *columns.others)
+    names = (*names, columns.id, columns.score, columns.group, columns.common, *columns.others)
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -152,13 +152,17 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         groups = None
     else:
         groups = _names(batch, columns.group, "group is", reasons)
+    if columns.common is None:
+        common = None
+    else:
+        common = _names(batch, columns.common, f"{columns.common!r} is", reasons)
     scores = None if columns.score is None else _scores(batch, columns.score)
     is_document = np.ones(batch.num_rows, np.bool_)
     is_document[list(reasons)] = False
     if reasons:  # a filter copies every text, so not for nothing
-        texts, ids, scores, groups = (
+        texts, ids, scores, groups, common = (
             None if array is None else keep_values(array, is_document)
-            for array in (texts, ids, scores, groups)
+            for array in (texts, ids, scores, groups, common)
         )
     found = [name for name in wanted_names(columns) if column_at(batch, name) is not None]
     return Records(
@@ -168,6 +172,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         ids=ids,
         scores=scores,
         groups=groups,
+        common=common,
         rejected=sorted(reasons.items()),
         found=frozenset(found if batch.num_rows else ()),
         others={

@@ -34,6 +34,7 @@ class Values:
     ids: list[Any] | None = None
     scores: list[Any] | None = None
     groups: list[Any] | None = None
+    common: list[Any] | None = None
     others: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
 
 
@@ -58,6 +59,7 @@ def records_of(
     else:
         ids = string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)
+    common = None if values.common is None else string_array(values.common)
     scores = None if values.scores is None else sortable_values(values.scores)
     others = values.others
     if unusable:
@@ -66,9 +68,9 @@ def records_of(
         )
         is_usable = pa.array([position not in unusable for position in range(len(rows))])
         rows = rows[is_usable.to_numpy(zero_copy_only=False)]
-        texts, ids, scores, groups = (
+        texts, ids, scores, groups, common = (
             None if array is None else array.filter(is_usable)
-            for array in (texts, ids, scores, groups)
+            for array in (texts, ids, scores, groups, common)
         )
         others = {
             name: [value for position, value in enumerate(column) if position not in unusable]
@@ -81,6 +83,7 @@ def records_of(
         ids=ids,
         scores=scores,
         groups=groups,
+        common=common,
         rejected=rejected,
         found=found,
         others=others,
