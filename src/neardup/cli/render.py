@@ -122,7 +122,14 @@ def summary(report: Report, out: str) -> None:
         f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir()
     )
     _print_lines(_counts(numbers))
-    _print_lines([_found(report), *_audited(report), f"Written to {out}: {', '.join(written)}"])
+    _print_lines(
+        [
+            _found(report),
+            *_ignored(report),
+            *_audited(report),
+            f"Written to {out}: {', '.join(written)}",
+        ]
+    )
 
 
 def pairs_summary(report: Report, out: str) -> None:
@@ -139,7 +146,7 @@ def pairs_summary(report: Report, out: str) -> None:
     else:
         rejected = ""
     _print_lines([f"{counted(numbers['documents'], 'document')}: {found}{rejected}."])
-    _print_lines([_found(report), *_audited(report), f"Written to {out}"])
+    _print_lines([_found(report), *_ignored(report), *_audited(report), f"Written to {out}"])
 
 
 def _found(report: Report) -> str:
@@ -171,6 +178,13 @@ def neighbours(found: Any, out: str | None) -> None:
             f"{_place(row['neighbour_id'], row['neighbour_file'], row['neighbour_row'])}"
             for row in batch.to_pylist()
         )
+
+
+def _ignored(report: Report) -> Iterator[str]:
+    if report.ignored_common is not None:
+        shingles = counted(report.ignored_common["shingles"], "common shingle")
+        documents = counted(report.ignored_common["documents"], "document")
+        yield f"Ignored {shingles}; {documents} had no other."
 
 
 def _audited(report: Report) -> Iterator[str]:
