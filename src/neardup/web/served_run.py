@@ -44,16 +44,22 @@ class ServedRun:
     kind = "run"
 
     def __init__(self, report: Report) -> None:
-        self._run = RunView(report)
+        self._run = self._view(report)
         self._texts = TextStore(self._run)
         self._config = document_texts.alone(report.config)
         self._compared = document_texts.Compared(report)
-        # From a copy, so that the stored pairs, which only the overview needs, are released.
-        self._overview = overview(RunView(dataclasses.replace(report)))
+        self._overview = self._about(report)
         pa.default_memory_pool().release_unused()
         self._orders: dict[str, I64] = {}
         self._matched: tuple[tuple[str, int], npt.NDArray[np.bool_]] | None = None
         self._columns = OtherColumns(self._run)
+
+    def _view(self, report: Report) -> RunView:
+        return RunView(report)
+
+    def _about(self, report: Report) -> dict[str, Any]:
+        # From a copy, so that the stored pairs, which only the overview needs, are released.
+        return overview(RunView(dataclasses.replace(report)))
 
     def start(self) -> None:
         """Start to read and index the texts in the background."""
