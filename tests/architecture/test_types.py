@@ -27,6 +27,7 @@ WIDER = {
     "max_document",
     "against",
     "ignore",
+    "ignore_common",
     "spark_conf",
     "memory",
     "seed",

@@ -16,7 +16,7 @@ from neardup.errors import ConfigError, DataError, NotStoredError
 from neardup.io.finished.decision_file import digest_of
 from neardup.jobs import common_shingles as job
 from neardup.jobs import files
-from neardup.measures.common_shingles import least_common
+from neardup.measures.remaining import least_common
 from support import corpora, oracles
 
 # One document is a template alone.
@@ -210,7 +210,7 @@ def test_interrupted_run_resumes_with_the_common_shingles_it_counted(monkeypatch
         counted.append(args)
         return count(*args)
 
-    monkeypatch.setattr(files, "count_common", counting)
+    monkeypatch.setattr(job, "count_common", counting)
     with monkeypatch.context() as patch:
         patch.setattr(files, "warn_of_templates", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -265,7 +265,7 @@ def test_jobs_that_see_no_whole_corpus_refuse(tmp_path):
     path = write(tmp_path / "rows.jsonl", ROWS[:3])
     index = tmp_path / "i.index"
     with neardup.Index.create(index) as made:
-        made.insert_many(["a b c d e f"])
+        made.insert_many({"a": "a b c d e f"})
     for call in (
         lambda: neardup.compare("a", "b", ignore_common=0.1),
         lambda: neardup.neighbours(["a", "b"], ignore_common=0.1),

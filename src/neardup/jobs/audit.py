@@ -33,7 +33,6 @@ from neardup.io.documents.row_names import RowNames
 from neardup.io.finished import finished_run
 from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
-from neardup.jobs.common_shingles import stored_common
 from neardup.measures.registry import measure_of
 from neardup.report import Audit, Report
 from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, AuditSample, draw, draw_keys
@@ -374,6 +373,8 @@ def audit_files(
             FileLayout(files, num_references, config), workspace, engine.room() // 2
         )
         if config.ignore_common is not None:
+            from neardup.jobs.common_shingles import stored_common
+
             documents.compared = stored_common(reported.load("common"), config).compared
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 

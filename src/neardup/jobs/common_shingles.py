@@ -29,7 +29,7 @@ from neardup.io.records import text_bytes
 from neardup.io.storage.spill import Shelves
 from neardup.kernels import common_shingles as kernel
 from neardup.measures import jaccard
-from neardup.measures.common_shingles import (
+from neardup.measures.remaining import (
     BYTES_A_SHINGLE,
     CommonShingles,
     count_all,
@@ -96,14 +96,8 @@ def count_common(
     return found
 
 
-def contents_of(
-    texts: pa.Array, groups: I64 | None, common: pa.Table | None, config: Config
-) -> pa.Array:
-    """Return what a finished run compared of some texts; common: its common shingles, if it ignored any."""
-    if config.ignore_common is None:
-        return texts
-    if groups is None:
-        groups = np.zeros(len(texts), np.int64)
+def contents_of(texts: pa.Array, groups: I64, common: pa.Table | None, config: Config) -> pa.Array:
+    """Return what a finished run compared of some texts, given the common shingles that it has stored."""
     return stored_common(common, config).contents(texts, salts_of(groups))
 
 

@@ -16,7 +16,6 @@ from neardup.config.checks import check_text, near_names
 from neardup.errors import DataError, NotStoredError
 from neardup.io.finished import finished_run
 from neardup.io.finished.stored_report import read_report
-from neardup.jobs.common_shingles import contents_of
 from neardup.jobs.compare import Comparison, compare_contents
 from neardup.report import Report
 
@@ -179,12 +178,18 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
     is_text = report.config.measure == "jaccard" and report.config.items_column is None
     if not is_text:
         return verdict, NO_TEXTS
-    groups = None
-    if "common" in both.column_names:
-        groups = both.column("common").to_numpy()
-    found = schema.one_array(both.column("text"))
-    contents = contents_of(found, groups, report.load("common"), report.config)
-    return verdict, ReadTexts(found.to_pylist(), contents)
+    return verdict, _compared(both, report.load("common"), report.config)
+
+
+def _compared(documents: pa.Table, common: pa.Table | None, config: Config) -> ReadTexts:
+    """Return the texts of documents, and what a run with these common shingles compared of them."""
+    texts = schema.one_array(documents.column("text"))
+    if config.ignore_common is None:
+        return ReadTexts(texts.to_pylist(), texts)
+    from neardup.jobs.common_shingles import contents_of  # few runs have counted them
+
+    groups = documents.column("common").to_numpy()
+    return ReadTexts(texts.to_pylist(), contents_of(texts, groups, common, config))
 
 
 def reason_to_keep(config: Config) -> str:
@@ -237,12 +242,11 @@ def read_texts(run: Path, places: Sequence[tuple[str, int]], config: Config) -> 
     documents = pa.Table.from_batches(
         [_read_document(run, file, row, config) for file, row in places]
     )
-    texts = schema.one_array(documents.column("text"))
-    if config.ignore_common is None:
-        return ReadTexts(texts.to_pylist(), texts)
-    groups = documents.column("common").to_numpy()
-    common = (finished_run.load_pairs if run.is_file() else finished_run.load_table)(run, "common")
-    return ReadTexts(texts.to_pylist(), contents_of(texts, groups, common, config))
+    common = None
+    if config.ignore_common is not None:
+        load = finished_run.load_pairs if run.is_file() else finished_run.load_table
+        common = load(run, "common")
+    return _compared(documents, common, config)
 
 
 def _read_document(run: Path, file: str, row: int, config: Config) -> pa.RecordBatch:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.parquet as pq
-
 from neardup import pipeline
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.base import no_progress
@@ -23,14 +21,12 @@ from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import write_rejected, write_rows
-from neardup.jobs.common_shingles import FilesToCount, count_common
 from neardup.jobs.file_run import FileRun
 from neardup.jobs.rejections import first_rejected
 from neardup.jobs.run import Counts, Results, RowCounts
 from neardup.jobs.start import RunSetup
 from neardup.jobs.stored_pairs import select_stored, write_order
 from neardup.jobs.templates import warn_of_templates
-from neardup.measures.common_shingles import CommonShingles
 from neardup.measures.registry import holds_items
 from neardup.report import Audit, count_references
 from neardup.theory.plan import Plan
@@ -78,11 +74,15 @@ class LocalFiles(FileRun):
 
     def ignore_common(self, watch: Watch) -> None:
         """Count the common shingles, and read the documents without them from now on."""
+        import pyarrow.parquet as pq
+
+        from neardup.jobs import common_shingles  # few runs count them
+        from neardup.measures.remaining import CommonShingles
 
         def make(path: Path) -> None:
             folder = self.workspace.folder / "common"
-            documents = FilesToCount(self.layout)
-            found = count_common(documents, self.config, self.engine, watch, folder)
+            documents = common_shingles.FilesToCount(self.layout)
+            found = common_shingles.count_common(documents, self.config, self.engine, watch, folder)
             write_rows(path, [found], found.schema)
 
         path = self.workspace.checkpoint(self.output.drafts["common"], make)

@@ -18,10 +18,8 @@ from neardup.events import Watch
 from neardup.io.documents import in_memory
 from neardup.io.documents.memory_tables import MemoryTables
 from neardup.jobs.audit import audited_memory, measure
-from neardup.jobs.common_shingles import count_common
 from neardup.jobs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
 from neardup.jobs.templates import warn_of_templates
-from neardup.measures.common_shingles import CommonShingles
 from neardup.report import Report
 from neardup.stages.select import select_again, thin_table
 from neardup.theory.plan import Plan, plan_for
@@ -35,6 +33,9 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
     run = MemoryRun(read=read, config=config, plan=plan_for(config))
     if config.ignore_common is None:
         return run
+    from neardup.jobs.common_shingles import count_common  # few runs count them
+    from neardup.measures.remaining import CommonShingles
+
     common = count_common(run.source, config, run.engine, watch)
     compared = CommonShingles(common, config).compared_table(read.documents)
     return dataclasses.replace(run, compared=compared, common=common)

@@ -18,8 +18,8 @@ from neardup.io.finished.decision_file import digest_of
 from neardup.io.records import ITEM_END, text_bytes
 from neardup.jobs.common_shingles import stored_common
 from neardup.kernels import similarity as kernel
-from neardup.measures.common_shingles import CommonShingles, salts_of
 from neardup.measures.registry import measure_of
+from neardup.measures.remaining import CommonShingles, salts_of
 from neardup.report import Report
 from neardup.web.run_view import RunView
 
