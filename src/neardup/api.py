@@ -24,7 +24,7 @@ from neardup.io.documents.discover import paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
 from neardup.jobs.adapters import check_against_index, run_files
-from neardup.jobs.compare import check_counts_all, compare_contents
+from neardup.jobs.compare import check_counts_all, check_no_text_out, compare_contents
 from neardup.jobs.containment import pipeline_for, removal_for
 from neardup.jobs.explain import (
     NO_TEXTS,
@@ -170,6 +170,7 @@ def find_pairs(
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
             if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
+                check_no_text_out(chosen, "the list of a finished run reads no texts")
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
@@ -223,6 +224,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     from neardup.jobs import neighbours as nearest
 
     given, cluster = _choose_engine(source, engine, config, settings)
+    check_no_text_out(given, "neighbours are no run")
     check_counts_all(given, "neighbours are found by all shingles")
     wanted = nearest.check_wanted(k, contained, given)
     source, chosen = items_or_source(source, items, given)

@@ -114,6 +114,15 @@ def sampled(texts: pa.DataType) -> pa.Schema:
     return SAMPLED.set(4, pa.field("text", texts))
 
 
+# What was compared, as `text_out` stores it; in memory there is no file, and a row is a position.
+TEXTS = pa.schema(
+    [
+        pa.field("doc_id", pa.string()),
+        pa.field("file", pa.string()),
+        _ROW,
+        pa.field("text", pa.large_string()),
+    ]
+)
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 

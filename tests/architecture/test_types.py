@@ -28,6 +28,7 @@ WIDER = {
     "against",
     "ignore",
     "ignore_common",
+    "text_out",
     "spark_conf",
     "memory",
     "seed",

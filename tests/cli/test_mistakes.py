@@ -40,6 +40,7 @@ WRONG = {
     "against": "nowhere",
     "ignore_common": "5",
     "limit": "1KB",
+    "text_out": "texts.doc",
     "host": "0.0.0.0",  # noqa: S104
     "port": "70000",
     "engine": "dask",

@@ -181,6 +181,11 @@ SETTINGS: Final = {
     ),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
+    "text_out": _Setting(
+        OUTPUT,
+        "Also write the text of every document as it is compared, such as that of HTML; .parquet or .jsonl.",
+        "FILE",
+    ),
     "audit": _Setting(
         OUTPUT, "Measure the recall on a sample after the run, and add it to the report."
     ),
@@ -211,7 +216,7 @@ TEXT_SETTINGS: Final = (
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 # Of whole runs.
-COMMON_SETTINGS: Final = ("ignore_common", "common_by")
+RUN_SETTINGS: Final = ("ignore_common", "common_by", "text_out")
 COLUMN_SETTINGS: Final = (
     "text_column",
     "id_column",

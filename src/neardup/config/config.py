@@ -174,6 +174,8 @@ class Config(_RecordsGiven):
         only_against: compare the input with `against` only, not with itself.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
+        text_out: a file (.parquet or .jsonl) for the text of every document as it is compared, such
+            as the text extracted from HTML: doc_id, file, row, text.
         audit: measure the recall on a sample of the documents after the run.
         overwrite: replace an existing output.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
@@ -230,6 +232,7 @@ class Config(_RecordsGiven):
     only_against: bool = False
     mark: bool = False
     dry_run: bool = False
+    text_out: str | None = None
     audit: bool = False
     overwrite: bool = False
     strict: bool = False
@@ -257,6 +260,7 @@ class Config(_RecordsGiven):
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
                 check_text(name, getattr(self, name))
         self._set("decisions", as_path("decisions", self.decisions))
+        self._set("text_out", as_path("text_out", self.text_out))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
             check_text("master", self.master)

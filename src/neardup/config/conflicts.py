@@ -30,10 +30,30 @@ def check_together(config: Any) -> None:
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
             hint="leave `decisions` out",
         )
+    _check_text_out(config)
     if config.mark and config.dry_run:
         raise ConfigError(
             "`mark` and `dry_run` cannot be combined: a dry run writes no rows",
             hint="leave one out",
+        )
+
+
+def _check_text_out(config: Any) -> None:
+    if config.text_out is None:
+        return
+    if not config.text_out.lower().endswith((".parquet", ".jsonl")):
+        raise ConfigError(
+            f"`text_out` must end in .parquet or .jsonl, got {config.text_out!r}",
+            hint="the extension determines the format",
+        )
+    if config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`text_out` needs a measure of texts or items without weights, got {config.measure!r}",
+            hint="leave `text_out` out",
+        )
+    if config.engine == "spark":
+        raise ConfigError(
+            "`text_out` is not supported on Spark", hint="leave it out, or use engine='local'"
         )
 
 

@@ -69,6 +69,7 @@ class RunSettings(TypedDict, total=False):
     only_against: bool
     mark: bool
     dry_run: bool
+    text_out: str | os.PathLike[str] | None
     audit: bool
     overwrite: bool
     strict: bool

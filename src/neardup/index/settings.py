@@ -48,6 +48,7 @@ _OF_RUNS: Final = frozenset(
             "ignore",
             "ignore_common",
             "common_by",
+            "text_out",
             "audit",
             "overwrite",
             "engine",

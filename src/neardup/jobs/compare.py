@@ -186,7 +186,17 @@ def for_texts(config: Config) -> Config:
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
         )
     check_counts_all(config, "two texts are no corpus")
+    check_no_text_out(config, "texts are compared as they are")
     return config
+
+
+def check_no_text_out(config: Config, reason: str) -> None:
+    """Raise if the settings ask for texts, where none are written."""
+    if config.text_out is not None:
+        raise ConfigError(
+            f"`text_out` does not apply here: {reason}",
+            hint="leave `text_out` out; it applies to deduplicate and find_pairs",
+        )
 
 
 def check_counts_all(config: Config, reason: str) -> None:

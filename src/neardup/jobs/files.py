@@ -97,6 +97,13 @@ class LocalFiles(FileRun):
 
             outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
+        if self.config.text_out is not None:
+            from neardup.jobs.text_out import draft_name, write_texts  # few runs write them
+
+            self.workspace.checkpoint(
+                draft_name(self.config),
+                lambda path: write_texts(path, self.names, self.source.notes),
+            )
         if not self.config.audit:
             self.source.release()
         results = super().results(outcome, watch)

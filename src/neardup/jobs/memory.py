@@ -30,6 +30,10 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
     with watch.stage("read"):
         read = in_memory.read(source, config, ids=ids)
     config = in_memory.with_dimension(read, config)
+    if config.text_out is not None:
+        from neardup.jobs.text_out import write_texts_in_memory
+
+        write_texts_in_memory(read, config)
     run = MemoryRun(read=read, config=config, plan=plan_for(config))
     if config.ignore_common is None:
         return run

@@ -87,6 +87,11 @@ def begin(
         ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore],  # noqa: PTH100
     )
     out = output.target
+    if config.text_out is not None:
+        config = Config.of(config, text_out=os.path.abspath(config.text_out))  # noqa: PTH100
+        from neardup.jobs.text_out import check_target
+
+        check_target(config, out)
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
@@ -96,6 +101,8 @@ def begin(
             plan = plan_for(config)
             references = _find_references(own, config, out)
             check_apart(out, references + own)
+            if config.text_out is not None:
+                check_apart(Path(config.text_out), references + own)
             references, own = (
                 FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
                 for files in (references, own)
@@ -318,4 +325,6 @@ def most_disk(
     work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
     # In the worst case every document has a partner, and texts that do not fit in a third of memory
     # are spilled.
+    if config.text_out is not None:
+        work += 2 * text_bytes
     return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)
