@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.io.columns.main_content import versions
 from neardup.kernels import bands, distinct, members, shingle
 from neardup.kernels import sketch as sketcher
 from neardup.kernels.keys import shingle_key
@@ -70,7 +71,9 @@ def signature_format(config: Config) -> str:
     flags += f" ignore-{load_ignored(config, distinct_shingles).digest}" if config.ignore else ""
     if config.ignore_common is not None:
         flags += f" common-{config.ignore_common:g}-{config.common_by or 'all'}"
-    flags += f" html-{config.html_content}" if config.html else ""
+    if config.html:
+        flags += f" html-{config.html_content}"
+        flags += f" {versions()}" if config.html_content == "main" else ""
     kind = _kind(config)
     unit = kind if kind == "items" else f"{kind}-{config.size}"
     return f"{FORMATS[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"
