@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,7 @@ _POSTINGS_VIEW: Final = TableView(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class PipelineOutcome:
+class PipelineOutcome(Generic[Table]):
     """The result of the stages, by row, in tables of the engine: the selection and, on request, every pair found.
 
     plan: the plan of the method that was used; members: every document that is not the kept one of
@@ -76,7 +76,7 @@ class PipelineOutcome:
     pairs_verified: the pairs found, or without a list of them one per matched document;
     comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
-    find_priorities: returns the keep priorities of ascending rows, if known.
+    sketches: has the keep priorities, for a later selection among the pairs.
     """
 
     plan: Plan
@@ -90,7 +90,7 @@ class PipelineOutcome:
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
     decisions: dict[str, int] | None = None
-    find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
+    sketches: Table | None = None
 
     @property
     def clustered(self) -> Table:
@@ -99,22 +99,22 @@ class PipelineOutcome:
 
 
 # What a run can do with its documents; `engine` is the one that reads them.
-Pipeline = Callable[[Any, Plan, Config, Any, Watch], PipelineOutcome]
+Pipeline = Callable[[Any, Plan, Config, Any, Watch], PipelineOutcome[Any]]
 
 
-class _Sketched(NamedTuple):
+class _Sketched(NamedTuple, Generic[Table, Rows]):
     """The state that every stage after the first one shares."""
 
     sketches: Table
     documents: Source
     plan: Plan
     config: Config
-    engine: Engine
+    engine: Engine[Table, Rows]
 
 
 def run(
-    documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch
-) -> PipelineOutcome:
+    documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows], watch: Watch
+) -> PipelineOutcome[Table]:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
@@ -159,12 +159,12 @@ def run(
         ),
         pairs_verified=engine.total(verified, "found"),
         comparisons=engine.total(verified, "compared"),
-        find_priorities=partial(_find_priorities, state),
+        sketches=sketches,
     )
 
 
 def sketch_documents(
-    documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance
+    documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows], advance: Advance
 ) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held = holds_items(config)
@@ -181,7 +181,7 @@ def sketch_documents(
 
 
 def warn_of_short(
-    sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
+    sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
 ) -> None:
     """Warn if most documents have so few shingles that a typo hides a match."""
     if not has_shorter_shingles(config):
@@ -199,7 +199,7 @@ def warn_of_short(
 
 
 def warn_of_ignored(
-    sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
+    sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
 ) -> None:
     """Warn about documents of the input that `ignore` leaves without shingles."""
     if config.ignore:
@@ -219,14 +219,16 @@ def warn_of_ignored(
         )
 
 
-def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
+def measure_contents(
+    documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows]
+) -> Contents:
     """Return the figures by which method="auto" chooses."""
     sketches = sketch_documents(documents, plan, config, engine, no_progress)
     state = _Sketched(sketches, documents, plan, config, engine)
     return _measure(_representatives(_separate(_collapse(state), state), state), state)
 
 
-def _collapse(state: _Sketched) -> Table:
+def _collapse(state: _Sketched[Table, Rows]) -> Table:
     """The copies, by row. Documents without shingles are not collapsed unless `collapse_empty` is set."""
     sketches, documents, _, config, engine = state
 
@@ -239,7 +241,7 @@ def _collapse(state: _Sketched) -> Table:
     return engine.checkpoint("classes", make, schema.CLASSES)
 
 
-def _separate(copies: Table, state: _Sketched) -> Table:
+def _separate(copies: Table, state: _Sketched[Table, Rows]) -> Table:
     """The copies that their representative can replace in every comparison."""
     sketches, documents, _, config, engine = state
     if documents.num_references <= 0 or not (config.pairs or config.cluster == "components"):
@@ -254,7 +256,7 @@ def _separate(copies: Table, state: _Sketched) -> Table:
     return engine.checkpoint("classes_apart", make, schema.CLASSES)
 
 
-def _removable(copies: Table, state: _Sketched) -> Table:
+def _removable(copies: Table, state: _Sketched[Table, Rows]) -> Table:
     """The copies that are removed because they are copies: with `only_against`, only those of reference documents."""
     if not state.config.only_against:
         return copies
@@ -264,14 +266,14 @@ def _removable(copies: Table, state: _Sketched) -> Table:
     return state.engine.map_tables([copies], step, schema.CLASSES)
 
 
-def _representatives(classes: Table, state: _Sketched) -> Rows:
+def _representatives(classes: Table, state: _Sketched[Table, Rows]) -> Rows:
     """The documents that continue to the next stages: all but the copies."""
     return state.engine.choose_rows(
         state.sketches, "num_shingles", state.documents.num_rows, without=classes
     )
 
 
-def _measure(where: Rows, state: _Sketched) -> Contents:
+def _measure(where: Rows, state: _Sketched[Table, Rows]) -> Contents:
     sketches, _, plan, _, engine = state
     shingles = engine.total(sketches, "num_shingles", where)
     if shingles > MAX_SHINGLES:
@@ -289,7 +291,7 @@ def _measure(where: Rows, state: _Sketched) -> Contents:
     return Contents(shingles=shingles, **{name: engine.total(table, name) for name in names})
 
 
-def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
+def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Table:
     """The components of documents linked by a shared bucket or prefix shingle."""
     sketches, documents, plan, config, engine = state
     tally = Tally(advance)
@@ -315,7 +317,7 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     return components
 
 
-def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
+def _prefixes(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table:
     """The prefix (the rarest shingles) of every document that may have a partner; takes two passes over the sets."""
     sketches, documents, plan, config, engine = state
     sets = sketches
@@ -338,7 +340,7 @@ def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
     )
 
 
-def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
+def _verify(components: Table, state: _Sketched[Table, Rows], advance: Advance) -> Table:
     """The exact matches and pairs among the documents of components."""
     sketches, documents, plan, config, engine = state
 
@@ -364,7 +366,7 @@ def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
     return engine.map_components(documents, components, sketches, steps, schema.VERIFIED, advance)
 
 
-def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
+def _select(classes: Table, verified: Table, state: _Sketched[Table, Rows]) -> Table:
     copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
     step = partial(
         select,
@@ -374,7 +376,7 @@ def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
     return state.engine.map_tables([verified, copies], step, schema.SELECTION)
 
 
-def _thin(members: Table, state: _Sketched) -> Table:
+def _thin(members: Table, state: _Sketched[Table, Rows]) -> Table:
     """The removed documents: all members of clusters, except those that `per_cluster` spares."""
     engine = state.engine
     per_cluster = state.config.per_cluster
@@ -390,7 +392,7 @@ def _thin(members: Table, state: _Sketched) -> Table:
     return engine.checkpoint("thinned", make, schema.SELECTION)
 
 
-def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
+def _list(classes: Table, verified: Table, state: _Sketched[Table, Rows]) -> Table:
     step = partial(
         list_pairs,
         num_references=state.documents.num_references,
@@ -399,7 +401,7 @@ def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
     return state.engine.map_classes(classes, verified, step, schema.ROW_PAIRS)
 
 
-def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
+def _count(classes: Table, verified: Table | None, state: _Sketched[Table, Rows]) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
     count = partial(
         count_pairs,
@@ -412,12 +414,6 @@ def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
 
     return state.engine.total(
         state.engine.map_classes(classes, verified, step, schema.COUNTS), "count"
-    )
-
-
-def _find_priorities(state: _Sketched, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    return state.engine.lookup(pa.table({"row": rows}), "row", state.sketches, ["priority"]).column(
-        "priority"
     )
 
 

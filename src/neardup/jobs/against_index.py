@@ -195,7 +195,7 @@ class IndexedFiles(LocalFiles):
         super().__init__(setup, self._matches)
         self.names = IndexedNames(self.layout, self.source.notes, self._matches)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; documents with a match in the index are among the removed ones."""
         self._warn_of_bands(outcome.plan, watch)
         selection = self._with_known(outcome.selection)

@@ -30,8 +30,12 @@ F64 = npt.NDArray[np.float64]
 
 
 def apply_decisions(
-    outcome: PipelineOutcome, source: FileReader, decided: Decided, config: Config, watch: Watch
-) -> PipelineOutcome:
+    outcome: PipelineOutcome[pa.Table],
+    source: FileReader,
+    decided: Decided,
+    config: Config,
+    watch: Watch,
+) -> PipelineOutcome[pa.Table]:
     """Return the outcome with decisions about documents of the source."""
     keep = decided.fixed.rows_with(KEPT_LAST, source.layout)
     remove = decided.fixed.rows_with(REMOVED_LAST, source.layout)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from neardup import pipeline
+from neardup.engines.base import Table
 from neardup.events import Watch
 from neardup.io.documents.file_reader import Advance
 from neardup.io.documents.layout import FileLayout
@@ -18,7 +19,7 @@ from neardup.jobs.start import RunSetup
 from neardup.report import Report
 
 
-class FileRun(abc.ABC):
+class FileRun(abc.ABC, Generic[Table]):
     """A run on files, except for how an engine writes the tables; `source` reads the files of `layout`."""
 
     def __init__(self, setup: RunSetup, source: Any, layout: FileLayout, engine: Any) -> None:
@@ -32,7 +33,7 @@ class FileRun(abc.ABC):
         self.engine = engine
 
     @abc.abstractmethod
-    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome[Table], advance: Advance) -> None:
         """Write every table once, and the kept rows; `advance` counts `write_steps`."""
 
     @abc.abstractmethod
@@ -40,11 +41,11 @@ class FileRun(abc.ABC):
         """Return how many steps `write` takes, None if that is not known, and their unit."""
 
     @abc.abstractmethod
-    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome[Table]) -> Counts:
         """Count the rows read and removed."""
 
     @abc.abstractmethod
-    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome[Table]) -> tuple[dict[str, Any], ...]:
         """Return the largest clusters, with CLUSTER_COLUMNS."""
 
     @property
@@ -61,7 +62,7 @@ class FileRun(abc.ABC):
         if table in self.output.drafts:
             self.workspace.checkpoint(self.output.drafts[table], write)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[Table], watch: Watch) -> Results:
         """Write the tables, and collect what the report says about files."""
         with watch.stage("write", *self.write_steps()) as advance:
             self.write(outcome, advance)

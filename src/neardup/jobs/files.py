@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from neardup import pipeline
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.base import no_progress
@@ -37,7 +39,7 @@ if TYPE_CHECKING:  # few runs have decisions
 _ROOM_FOR_TABLES: Final = 1 << 30
 
 
-class LocalFiles(FileRun):
+class LocalFiles(FileRun[pa.Table]):
     """Files on one machine."""
 
     source: FileReader
@@ -70,7 +72,7 @@ class LocalFiles(FileRun):
         self.names = RowNames(layout, reader.notes)
         super().__init__(setup, reader, layout, engine)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
             from neardup.jobs.decisions import apply_decisions
@@ -107,7 +109,7 @@ class LocalFiles(FileRun):
             return None, "pairs"
         return sum(self.layout.files[at].size for at in self.layout.own_files()), "bytes"
 
-    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome[pa.Table], advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
         advance_pairs = no_progress if self.writes_kept else advance
@@ -137,7 +139,7 @@ class LocalFiles(FileRun):
             with tally.polled():
                 self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
-    def _results_of(self, outcome: pipeline.PipelineOutcome) -> FileResults:
+    def _results_of(self, outcome: pipeline.PipelineOutcome[pa.Table]) -> FileResults:
         return FileResults(self.names, outcome.selection, outcome.clustered, self.engine.room)
 
     def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
@@ -153,16 +155,19 @@ class LocalFiles(FileRun):
         ]
 
     def _write_pairs(
-        self, outcome: pipeline.PipelineOutcome, written: FileResults, advance: Advance
+        self, outcome: pipeline.PipelineOutcome[pa.Table], written: FileResults, advance: Advance
     ) -> None:
         pairs_of = partial(
             written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance
         )
         self.write_table("pairs", pairs_of)
         pairs = self.workspace.folder / self.output.drafts["pairs"]
-        self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
+        self.write_table(
+            "order",
+            lambda path: write_order(path, pairs, self.source, outcome, self.engine),
+        )
 
-    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome[pa.Table]) -> Counts:
         """Add up the counts of the parts."""
         rows = self._count_rows(references=False)
         text_bytes = self.source.notes.count("text_bytes")
@@ -180,6 +185,6 @@ class LocalFiles(FileRun):
         rejected = notes.count("rejected", references=references)
         return RowCounts(documents, rejected, partial(first_rejected, notes, references=references))
 
-    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome[pa.Table]) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""
         return self._results_of(outcome).largest(self.config.per_cluster)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup import pipeline
 from neardup.config import Config
-from neardup.engines.base import Engine, Source
+from neardup.engines.base import Engine, Rows, Source, Table
 from neardup.errors import DataError
 from neardup.events import Watch
 from neardup.jobs.rejections import all_rejected, most_rejected
@@ -51,7 +51,11 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(
-        cls, outcome: pipeline.PipelineOutcome, rows: RowCounts, text_bytes: int, threshold: float
+        cls,
+        outcome: pipeline.PipelineOutcome[pa.Table],
+        rows: RowCounts,
+        text_bytes: int,
+        threshold: float,
     ) -> Counts:
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
@@ -93,7 +97,7 @@ _PASSED_ON: Final = [
 ]
 
 
-class Adapter(Protocol):
+class Adapter(Protocol[Table, Rows]):
     """What differs between documents in memory, files and Spark."""
 
     @property
@@ -101,7 +105,7 @@ class Adapter(Protocol):
         """The documents."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Table, Rows]:
         """Where the stages run."""
 
     @property
@@ -112,21 +116,23 @@ class Adapter(Protocol):
     def config(self) -> Config:
         """The settings, completed by the source."""
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[Table], watch: Watch) -> Results:
         """Write the tables, or keep them in memory, and count."""
 
     def publish(self, report: Report) -> None:
         """Make the output visible."""
 
 
-def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report:
+def run(adapter: Adapter[Table, Rows], watch: Watch, find: Pipeline = pipeline.run) -> Report:
     """Run the pipeline, store its results, and report."""
     warn_of_recall(adapter.plan, watch)
     outcome = find(adapter.source, adapter.plan, adapter.config, adapter.engine, watch)
     return report_on(outcome, adapter, watch)
 
 
-def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch) -> Report:
+def report_on(
+    outcome: pipeline.PipelineOutcome[Table], adapter: Adapter[Table, Rows], watch: Watch
+) -> Report:
     """Store the results of the pipeline, and report."""
     config = adapter.config
     results = adapter.results(outcome, watch)

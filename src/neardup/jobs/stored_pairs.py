@@ -7,7 +7,7 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,12 @@ from neardup.io.documents.layout import rows_in
 from neardup.io.finished import finished_run, run_tables
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.jobs.run import settings_again
-from neardup.pipeline import PipelineOutcome
 from neardup.report import Report, count_references
 from neardup.stages.select import close_pairs, lead_pairs, thin_table
+
+if TYPE_CHECKING:
+    from neardup.engines.local.engine import LocalEngine
+    from neardup.pipeline import PipelineOutcome
 
 I64 = npt.NDArray[np.int64]
 
@@ -82,7 +85,13 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
         )
 
 
-def write_order(path: Path, pairs: Path, documents: FileReader, outcome: PipelineOutcome) -> None:
+def write_order(
+    path: Path,
+    pairs: Path,
+    documents: FileReader,
+    outcome: PipelineOutcome[pa.Table],
+    engine: LocalEngine,
+) -> None:
     """Write the position and the keep priority of every document in a pair, so that `at_threshold` can select again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
@@ -99,11 +108,12 @@ def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Pipelin
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
         positions[begin:end] = np.searchsorted(own, rows[begin:end]) + num_before
         num_before += own.size
-    if outcome.find_priorities is None:
+    if outcome.sketches is None:
         raise TypeError("the outcome of a run on files must have priorities")
+    found = engine.lookup(pa.table({"row": rows}), "row", outcome.sketches, ["priority"])
     with TableWriter(path, schema.KEEP_ORDER) as writer:
         writer.write(
-            pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER)
+            pa.table([rows, positions, found.column("priority")], schema=schema.KEEP_ORDER)
         )
 
 

@@ -44,7 +44,7 @@ class _Cluster(NamedTuple):
 
 
 def warn_of_templates(
-    outcome: PipelineOutcome, documents: Documents, config: Config, watch: Watch
+    outcome: PipelineOutcome[pa.Table], documents: Documents, config: Config, watch: Watch
 ) -> None:
     """Warn if many removed documents share a template, and say what to do."""
     if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:

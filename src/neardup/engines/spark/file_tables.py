@@ -61,7 +61,7 @@ def write_table(
     """
     folder = None
     if num_rows > FEW_ROWS:
-        folder = storage.path_of(storage.checkpoint(f"{name}-sorted", lambda: table))
+        folder = storage.checkpoint(f"{name}-sorted", lambda: table).path
         table = storage.spark.range(0, 1, 1, 1)
     step = partial(_write_rows, folder=folder, path=path.resolve(), write=write)
     written: list[Any] = storage.run(map_frame(table, _COUNTED, step).collect, name)

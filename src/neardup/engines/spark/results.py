@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from neardup.engines.spark.documents import FileSource, FrameSource
 from neardup.engines.spark.engine import SparkEngine
+from neardup.engines.spark.storage import SparkTable
 from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST
 
 
@@ -87,7 +88,10 @@ def largest_clusters(selection: DataFrame, per_cluster: int) -> DataFrame:
 
 
 def count_selection(
-    source: FrameSource | FileSource, selection: DataFrame, members: DataFrame, engine: SparkEngine
+    source: FrameSource | FileSource,
+    selection: SparkTable,
+    members: SparkTable,
+    engine: SparkEngine,
 ) -> dict[str, Any]:
     """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
     config = source.config
@@ -98,7 +102,7 @@ def count_selection(
         is_below = F.col("similarity") < config.threshold
         is_against = F.col("kept_row") < source.num_references
         found: Any = engine.storage.run(
-            selection.agg(F.count_if(is_below), F.count_if(is_against)).first
+            selection.frame.agg(F.count_if(is_below), F.count_if(is_against)).first
         )
         special = found[0], found[1]
     spared = 0 if members is selection else engine.total(members) - removed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 import shutil
@@ -54,6 +55,25 @@ _RAISED = re.compile(
 )
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class SparkTable:
+    """A table of the Spark engine; two tables are equal only if they are the same object."""
+
+    frame: DataFrame
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredTable(SparkTable):
+    """A stored table.
+
+    path: its folder; observed: what was computed while it was stored: `rows`, sums of columns,
+    metrics, facts.
+    """
+
+    path: str
+    observed: Mapping[str, Any]
+
+
 class Storage:
     """Stores frames as Parquet, so that they are computed once and survive the loss of a worker.
 
@@ -71,8 +91,7 @@ class Storage:
         if workspace is None:  # frames must be usable as long as the session lives
             weakref.finalize(spark, _remove, spark, self.folder)
         self._listening: tuple[Advance, int] | None = None
-        # Frames stay here, so that no other one can have their identity.
-        self._observed: dict[int, tuple[DataFrame, dict[str, Any], str]] = {}
+        self._folders = {self.folder}  # with those of the starts that this one resumes
         self._num_partitions = max(spark.sparkContext.defaultParallelism, 1)
 
     def listen(self, advance: Advance, total: int) -> None:
@@ -99,7 +118,7 @@ class Storage:
         make: Callable[[], DataFrame],
         metrics: Mapping[str, Column] | None = None,
         facts: Callable[[], dict[str, Any]] = dict,
-    ) -> DataFrame:
+    ) -> StoredTable:
         """Compute a frame and return it as stored, or load it if an interrupted run has finished it.
 
         metrics: computed in the same job; facts: called after it, and kept beside what was
@@ -138,7 +157,7 @@ class Storage:
             for name, value in observation.get.items()
         }
 
-    def _load(self, name: str) -> DataFrame | None:
+    def _load(self, name: str) -> StoredTable | None:
         """Return a table of an interrupted run, if all of it is still there."""
         if self._workspace is None or not self._workspace.has(_journal_name(name)):
             return None
@@ -150,26 +169,13 @@ class Storage:
             known["path"], StructType.fromJson(json.loads(known["schema"])), known["observed"]
         )
 
-    def _read(self, path: str, columns: StructType, observed: dict[str, Any]) -> DataFrame:
-        stored = self.spark.read.schema(columns).parquet(path)
-        self._observed[id(stored)] = stored, observed, path
-        return stored
-
-    def observed(self, frame: DataFrame) -> dict[str, Any] | None:
-        """Return what was computed while a frame was stored: `rows`, sums of columns, metrics; None for any other."""
-        found = self._observed.get(id(frame))
-        return None if found is None else found[1]
-
-    def path_of(self, frame: DataFrame) -> str:
-        """Return the folder of a stored frame."""
-        return self._observed[id(frame)][-1]
+    def _read(self, path: str, columns: StructType, observed: dict[str, Any]) -> StoredTable:
+        self._folders.add(path.rpartition("/")[0])
+        return StoredTable(self.spark.read.schema(columns).parquet(path), path, observed)
 
     def discard(self) -> None:
         """Remove the tables of this start, and of those that it has resumed."""
-        for folder in {
-            self.folder,
-            *(path.rpartition("/")[0] for _, _, path in self._observed.values()),
-        }:
+        for folder in self._folders:
             _remove(self.spark, folder)
 
     def run(self, action: Callable[[], T], what: str = "count") -> T:
