@@ -25,6 +25,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
 from neardup.io.columns.contents import content_type
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.io.documents import in_memory as memory
 from neardup.io.documents.column_choice import with_dimension
 from neardup.io.documents.discover import find_files, paths_of
@@ -322,7 +323,7 @@ def prepare_memory(
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
         warn_of_rejected(
-            read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch
+            read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), config, watch
         )
     documents = memory.InMemoryDocuments(read.documents, read.original.num_rows)
     engine = LocalEngine(config.threads)
@@ -399,7 +400,8 @@ def prepare_files(
         documents.finish_reading(engine.sort)
     notes = documents.notes
     if num_rejected := notes.count("rejected"):
-        warn_of_rejected(num_rejected, notes.count("documents"), first_rejected(notes), watch)
+        num_documents = notes.count("documents")
+        warn_of_rejected(num_rejected, num_documents, first_rejected(notes), config, watch)
     rows = [
         rows + documents.first_rows[part]
         for part, batches in enumerate(parts)
@@ -448,12 +450,15 @@ def _names(names: RowNames, rows: I64) -> list[pa.Array]:
     return [names.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
 
 
-def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:
-    """Warn about rejected rows, of which `first` names one; raise if there are no others."""
+def warn_of_rejected(
+    num_rejected: int, num_documents: int, first: RejectedRow, config: Config, watch: Watch
+) -> None:
+    """Warn about rejected rows, of which `first` is one; raise if there are no others."""
     if not num_documents:
-        raise all_rejected(num_rejected, first)
+        raise all_rejected(num_rejected, first, config)
     if num_rejected > num_documents:
-        watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
+        message = most_rejected(num_rejected, num_rejected + num_documents, first, config)
+        watch.warn(message, is_urgent=True)
     else:
         if num_rejected == 1:
             rejected = "1 row cannot be used:"

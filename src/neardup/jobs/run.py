@@ -17,6 +17,7 @@ from neardup.config import Config
 from neardup.engines.base import Engine, Rows, Source, Table
 from neardup.errors import DataError
 from neardup.events import Watch
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.jobs.rejections import all_rejected, most_rejected
 from neardup.measures.registry import measure_of
 from neardup.pipeline import Pipeline
@@ -25,11 +26,11 @@ from neardup.theory.plan import Plan
 
 
 class RowCounts(NamedTuple):
-    """The number of documents and of rejected rows; `first_rejected` names the first rejected row and the reason."""
+    """The number of documents and of rejected rows; `first_rejected` names the first rejected row."""
 
     documents: int
     rejected: int
-    first_rejected: Callable[[], str]
+    first_rejected: Callable[[], RejectedRow]
 
 
 class Counts(NamedTuple):
@@ -204,7 +205,8 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
             f"{config.per_cluster:,} documents of a cluster"
         )
     if rows.rejected and not rows.documents:
-        raise all_rejected(rows.rejected, rows.first_rejected())
+        raise all_rejected(rows.rejected, rows.first_rejected(), config)
     if rows.rejected > rows.documents:
         num_rows = rows.documents + rows.rejected
-        watch.warn(most_rejected(rows.rejected, num_rows, rows.first_rejected()), is_urgent=True)
+        message = most_rejected(rows.rejected, num_rows, rows.first_rejected(), config)
+        watch.warn(message, is_urgent=True)

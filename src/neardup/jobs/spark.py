@@ -16,6 +16,7 @@ from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.io.documents.file_reader import Advance
 from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import write_rejected, write_rows
@@ -98,12 +99,12 @@ class SparkFrame:
     def publish(self, report: Report) -> None:
         """Do nothing: the report is the output."""
 
-    def _name_first(self) -> str:
+    def _name_first(self) -> RejectedRow:
         from neardup.engines.spark import results
 
         first = self.source.rejected.orderBy("row").limit(1)
         named: Any = results.with_ids(first, "row", "doc_id", self.source.ids()).first()
-        return f"id {named['doc_id']}: {named['reason']}"
+        return RejectedRow(f"id {named['doc_id']}", named["reason"])
 
 
 class SparkFiles(FileRun["SparkTable"]):
@@ -253,7 +254,7 @@ class SparkFiles(FileRun["SparkTable"]):
             self.source.counted[f"{side}_{what}"] for what in ("documents", "rejected")
         )
 
-        def name_first() -> str:
+        def name_first() -> RejectedRow:
             first: Any = rejected_table(self.source, references=side == "reference").first()
             return name_rejected(first)
 

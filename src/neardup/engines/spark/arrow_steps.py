@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from neardup import schema as schemas
+from neardup.engines.spark.worker_errors import sent_to_driver
 
 Batches = Iterator[pa.RecordBatch]
 StreamStep = Callable[[Batches], Iterable[pa.RecordBatch]]
@@ -127,6 +128,9 @@ def map_frame(frame: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFram
     target = plain(schema)
 
     def run(batches: Batches) -> Batches:
-        return (as_plain(batch, target) for batch in step(batches) if batch.num_rows)
+        with sent_to_driver():
+            for batch in step(batches):
+                if batch.num_rows:
+                    yield as_plain(batch, target)
 
     return frame.mapInArrow(run, spark_schema(schema))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import re
 import shutil
 import tempfile
 import uuid
@@ -22,9 +21,11 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from neardup import errors, schema
+from neardup import schema
 from neardup.engines.base import Advance
 from neardup.engines.spark.listener import report_jobs
+from neardup.engines.spark.worker_errors import raised_on_driver
+from neardup.errors import ConfigError
 from neardup.io.storage.workspace import Workspace
 from neardup.io.streams import filesystem
 
@@ -50,9 +51,6 @@ _UNSET_PARTITIONS: Final = "200"
 _BYTES_A_PARTITION: Final = 128 << 20
 # Every task that writes for an exchange keeps an entry for each of its partitions.
 _MAX_PARTITIONS: Final = 1 << 15
-_RAISED = re.compile(
-    r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,7 +180,11 @@ class Storage:
         """Run a Spark action; a NearDupError raised by a worker is raised again here."""
         advance, total = self._listening or (lambda _: None, 0)
         self._listening = None
-        with _ours(), self._settings(), report_jobs(self.spark.sparkContext, what, advance, total):
+        with (
+            raised_on_driver(),
+            self._settings(),
+            report_jobs(self.spark.sparkContext, what, advance, total),
+        ):
             return action()
 
     @contextlib.contextmanager
@@ -245,7 +247,7 @@ def _usual_folder(spark: SparkSession, workspace: Workspace | None) -> str:
         return named
     if str(context.master).startswith("local"):
         return tempfile.mkdtemp(prefix="neardup-spark-")
-    raise errors.ConfigError(
+    raise ConfigError(
         f"a run on {context.master} needs a folder that every worker reaches",
         hint="SparkEngine(spark, folder='hdfs:///tmp'), or spark.sparkContext.setCheckpointDir('hdfs:///tmp')",
     )
@@ -262,15 +264,3 @@ def _remove(spark: SparkSession, folder: str) -> None:
         jvm: Any = spark._jvm
         path = jvm.org.apache.hadoop.fs.Path(folder)
         path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
-
-
-@contextlib.contextmanager
-def _ours() -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
-        found = _RAISED.search(str(error))
-        if found is None:
-            raise
-        kind = getattr(errors, found[1], errors.NearDupError)
-        raise kind(found[2].strip(), hint=found[3]) from error
