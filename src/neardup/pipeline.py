@@ -11,15 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple
+from typing import Any, Final, Generic
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import (
+    I64,
     Advance,
     BatchStep,
     ComponentSteps,
@@ -102,7 +101,8 @@ class PipelineOutcome(Generic[Table]):
 Pipeline = Callable[[Any, Plan, Config, Any, Watch], PipelineOutcome[Any]]
 
 
-class _Sketched(NamedTuple, Generic[Table, Rows]):
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Sketched(Generic[Table, Rows]):
     """The state that every stage after the first one shares."""
 
     sketches: Table
@@ -129,11 +129,13 @@ def run(
     if is_open(config):
         with watch.stage("choose"):
             contents = _measure(_representatives(classes, state), state)
-            state = state._replace(plan=decide(contents, plan, is_held=holds_items(config)))
-    bands = state.plan.bands
-    with watch.stage(
-        "link", bands or 2 * documents.num_rows, "bands" if bands else "sets"
-    ) as advance:
+            plan = decide(contents, plan, is_held=holds_items(config))
+            state = _Sketched(sketches, documents, plan, config, engine)
+    if plan.bands:
+        linked = watch.stage("link", plan.bands, "bands")
+    else:
+        linked = watch.stage("link", 2 * documents.num_rows, "sets")
+    with linked as advance:
         components = engine.checkpoint(
             "components", lambda: _connect(_representatives(classes, state), state, advance)
         )
@@ -144,13 +146,11 @@ def run(
             "selection", lambda: _select(classes, verified, state), schema.SELECTION
         )
         selection = _thin(members, state)
-        if (
-            config.pairs and num_copies < MANY_PAIRS
-        ):  # otherwise the warning was issued before the work began
+        if config.pairs and num_copies < MANY_PAIRS:  # with more, the warning was issued above
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
     return PipelineOutcome(
-        plan=state.plan,
+        plan=plan,
         selection=selection,
         members=members,
         row_pairs=row_pairs,
@@ -186,14 +186,12 @@ def warn_of_short(
     """Warn if most documents have so few shingles that a typo hides a match."""
     if not has_shorter_shingles(config):
         return
-    num_documents, num_short = (
-        engine.total(
-            sketches,
-            where=engine.choose_rows(sketches, "num_shingles", documents.num_rows, below=below),
-        )
-        for below in (None, FEW_SHINGLES)
+    num_rows = documents.num_rows
+    every = engine.choose_rows(sketches, "num_shingles", num_rows)
+    short = engine.choose_rows(sketches, "num_shingles", num_rows, below=FEW_SHINGLES)
+    message = advise_on_short(
+        engine.total(sketches, where=short), engine.total(sketches, where=every)
     )
-    message = advise_on_short(num_short, num_documents)
     if message is not None:
         watch.warn(message, is_urgent=True)
 
@@ -202,21 +200,18 @@ def warn_of_ignored(
     sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
 ) -> None:
     """Warn about documents of the input that `ignore` leaves without shingles."""
-    if config.ignore:
-        count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
+    if not config.ignore:
+        return
+    count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
+    if not count:
+        return
+    if count > 1:
+        message = f"{count:,} documents have only ignored shingles, so they match nothing"
     else:
-        count = 0
-    if count:
-        have, match = (
-            ("documents have", "they match") if count > 1 else ("document has", "it matches")
-        )
-        if config.collapse_empty:
-            other = " except documents without shingles"
-        else:
-            other = ""
-        watch.warn(
-            f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True
-        )
+        message = "1 document has only ignored shingles, so it matches nothing"
+    if config.collapse_empty:
+        message += " except documents without shingles"
+    watch.warn(message, is_urgent=True)
 
 
 def measure_contents(
@@ -230,12 +225,12 @@ def measure_contents(
 
 def _collapse(state: _Sketched[Table, Rows]) -> Table:
     """The copies, by row. Documents without shingles are not collapsed unless `collapse_empty` is set."""
-    sketches, documents, _, config, engine = state
+    engine = state.engine
+    sketches = state.sketches
+    positive = None if state.config.collapse_empty else "num_shingles"
 
     def make() -> Table:
-        where = engine.choose_rows(
-            sketches, None if config.collapse_empty else "num_shingles", documents.num_rows
-        )
+        where = engine.choose_rows(sketches, positive, state.documents.num_rows)
         return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, no_progress)
 
     return engine.checkpoint("classes", make, schema.CLASSES)
@@ -243,15 +238,16 @@ def _collapse(state: _Sketched[Table, Rows]) -> Table:
 
 def _separate(copies: Table, state: _Sketched[Table, Rows]) -> Table:
     """The copies that their representative can replace in every comparison."""
-    sketches, documents, _, config, engine = state
-    if documents.num_references <= 0 or not (config.pairs or config.cluster == "components"):
+    engine = state.engine
+    config = state.config
+    num_references = state.documents.num_references
+    if num_references <= 0 or not (config.pairs or config.cluster == "components"):
         return copies  # a copy of a reference document is removed because of it, whatever else it is similar to
 
     def make() -> Table:
-        sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
-        return engine.map_classes(
-            sized, None, partial(separate, num_references=documents.num_references), schema.CLASSES
-        )
+        sized = engine.lookup(copies, "representative", state.sketches, ["num_shingles"])
+        step = partial(separate, num_references=num_references)
+        return engine.map_classes(sized, None, step, schema.CLASSES)
 
     return engine.checkpoint("classes_apart", make, schema.CLASSES)
 
@@ -274,16 +270,16 @@ def _representatives(classes: Table, state: _Sketched[Table, Rows]) -> Rows:
 
 
 def _measure(where: Rows, state: _Sketched[Table, Rows]) -> Contents:
-    sketches, _, plan, _, engine = state
+    engine = state.engine
+    sketches = state.sketches
     shingles = engine.total(sketches, "num_shingles", where)
     if shingles > MAX_SHINGLES:
         return Contents(documents=0, shingles=shingles)
 
     def make_step() -> BatchStep:
-        counts = engine.count(
-            sketches, ["row", "shingles"], where, count, num_places(shingles // SAMPLED_OF)
-        )
-        return partial(measure, counts=counts, threshold=plan.threshold)
+        places = num_places(shingles // SAMPLED_OF)
+        counts = engine.count(sketches, ["row", "shingles"], where, count, places)
+        return partial(measure, counts=counts, threshold=state.plan.threshold)
 
     columns = ["row", "num_shingles", "shingles"]
     table = engine.map_table("contents", sketches, columns, where, make_step, schema.CONTENTS)
@@ -293,25 +289,23 @@ def _measure(where: Rows, state: _Sketched[Table, Rows]) -> Contents:
 
 def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Table:
     """The components of documents linked by a shared bucket or prefix shingle."""
-    sketches, documents, plan, config, engine = state
+    engine = state.engine
+    documents = state.documents
+    plan = state.plan
     tally = Tally(advance)
     if plan.is_exact:
+        postings = _prefixes(where, state, tally)
         step = partial(link_prefixes, threshold=plan.threshold)
-        links = engine.map_groups(
-            _prefixes(where, state, tally), [_POSTINGS_VIEW], step, None, no_progress
-        )
+        links = engine.map_groups(postings, [_POSTINGS_VIEW], step, None, no_progress)
     else:
-        bands = [
-            TableView(("row", key), (key,), ("row",))
-            for key in map(schema.key_column, range(plan.bands))
-        ]
-        links = engine.map_groups(sketches, bands, link, where, advance)
+        keys = map(schema.key_column, range(plan.bands))
+        bands = [TableView(("row", key), (key,), ("row",)) for key in keys]
+        links = engine.map_groups(state.sketches, bands, link, where, advance)
     components = engine.connected_components(links, documents.num_rows)
     if plan.is_exact:
         tally.report(least=2 * documents.num_rows)  # includes documents that were skipped
-    if (
-        config.only_against
-    ):  # a component is named by its smallest row, and reference rows come first
+    if state.config.only_against:
+        # A component is named by its smallest row, and reference rows come first.
         step = partial(of_references, column="component", num_references=documents.num_references)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
@@ -319,34 +313,29 @@ def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Ta
 
 def _prefixes(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table:
     """The prefix (the rarest shingles) of every document that may have a partner; takes two passes over the sets."""
-    sketches, documents, plan, config, engine = state
-    sets = sketches
+    engine = state.engine
+    sets = state.sketches
     every = where
-    if is_open(config):  # then the first pass has computed band keys instead of sets
-        step = partial(collect, config=config)
-        sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
-        every = engine.choose_rows(sets, None, documents.num_rows)
+    columns = ["row", "shingles"]
+    if is_open(state.config):  # then the first pass has computed band keys instead of sets
+        step = partial(collect, config=state.config)
+        sets = engine.map_read("sets", state.documents, sets, where, step, schema.SETS)
+        every = engine.choose_rows(sets, None, state.documents.num_rows)
 
     def make_step() -> BatchStep:
-        num_shingles = engine.total(sketches, "num_shingles", where)
-        places = num_places(num_shingles)
-        counts = engine.count(
-            sets, ["row", "shingles"], every, engine.counting(count, tally), places
-        )
-        return engine.counting(partial(prefix, counts=counts, threshold=plan.threshold), tally)
+        places = num_places(engine.total(state.sketches, "num_shingles", where))
+        counts = engine.count(sets, columns, every, engine.counting(count, tally), places)
+        step = partial(prefix, counts=counts, threshold=state.plan.threshold)
+        return engine.counting(step, tally)
 
-    return engine.map_table(
-        "postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS
-    )
+    return engine.map_table("postings", sets, columns, every, make_step, schema.POSTINGS)
 
 
 def _verify(components: Table, state: _Sketched[Table, Rows], advance: Advance) -> Table:
     """The exact matches and pairs among the documents of components."""
-    sketches, documents, plan, config, engine = state
+    plan = state.plan
 
-    def cost(
-        text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def cost(text_bytes: I64, num_shingles: I64) -> I64:
         # Twice the text, its shingles while they are sorted, signature and keys, and the posting
         # lists.
         shingle_bytes = 24 + 40 * plan.is_exact
@@ -359,11 +348,13 @@ def _verify(components: Table, state: _Sketched[Table, Rows], advance: Advance) 
         )
 
     steps = ComponentSteps(
-        partial(verify, plan=plan, config=config),
-        partial(verify_blocks, plan=plan, config=config),
-        cost,
+        whole=partial(verify, plan=plan, config=state.config),
+        blocks=partial(verify_blocks, plan=plan, config=state.config),
+        cost=cost,
     )
-    return engine.map_components(documents, components, sketches, steps, schema.VERIFIED, advance)
+    return state.engine.map_components(
+        state.documents, components, state.sketches, steps, schema.VERIFIED, advance
+    )
 
 
 def _select(classes: Table, verified: Table, state: _Sketched[Table, Rows]) -> Table:
@@ -385,9 +376,8 @@ def _thin(members: Table, state: _Sketched[Table, Rows]) -> Table:
 
     def make() -> Table:
         ranked = engine.lookup(members, "row", state.sketches, ["priority"])
-        return engine.map_groups(
-            ranked, [_CLUSTER_VIEW], partial(thin, per_cluster=per_cluster), None, no_progress
-        )
+        step = partial(thin, per_cluster=per_cluster)
+        return engine.map_groups(ranked, [_CLUSTER_VIEW], step, None, no_progress)
 
     return engine.checkpoint("thinned", make, schema.SELECTION)
 
@@ -412,9 +402,8 @@ def _count(classes: Table, verified: Table | None, state: _Sketched[Table, Rows]
     def step(copies: pa.Table, found: FoundPairs | None) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[count(copies, found)]], schema=schema.COUNTS)
 
-    return state.engine.total(
-        state.engine.map_classes(classes, verified, step, schema.COUNTS), "count"
-    )
+    counts = state.engine.map_classes(classes, verified, step, schema.COUNTS)
+    return state.engine.total(counts, "count")
 
 
 def warn_of_many(num_pairs: int, watch: Watch) -> None:

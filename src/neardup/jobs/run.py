@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -57,26 +57,34 @@ class Counts(NamedTuple):
         rows: RowCounts,
         text_bytes: int,
         threshold: float,
+        *,
+        removed_against: int = 0,
+        against: RowCounts | None = None,
     ) -> Counts:
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
         below = count_below(outcome.selection, threshold)
         spared = outcome.clustered.num_rows - removed
-        decided = outcome.decisions or {
-            "kept": 0,
-            "removed": 0,
-        }  # decisions are not worth a warning
-        below = below - min(below, decided["removed"])
-        spared = spared - decided["kept"]
-        counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
-        return counted._replace(decisions=outcome.decisions)
+        if outcome.decisions is not None:  # decisions are not worth a warning
+            below = max(below - outcome.decisions["removed"], 0)
+            spared = spared - outcome.decisions["kept"]
+        return cls(
+            rows=rows,
+            text_bytes=text_bytes,
+            removed=removed,
+            below=below,
+            removed_against=removed_against,
+            spared=spared,
+            against=against,
+            decisions=outcome.decisions,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
     """What an adapter has counted and stored.
 
-    audit: measures the recall, on engines that can; the fields below it are copied into the report.
+    audit: measures the recall, on engines that can. The other fields are those of the report.
     """
 
     counts: Counts
@@ -91,11 +99,6 @@ class Results:
     largest: tuple[dict[str, Any], ...] | None = None
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = None
-
-
-_PASSED_ON: Final = [
-    field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")
-]
 
 
 class Adapter(Protocol[Table, Rows]):
@@ -159,7 +162,16 @@ def report_on(
         signature_format=measure_of(config).signature_format(config),
         audit=audit,
         decisions=counts.decisions,
-        **{name: getattr(results, name) for name in _PASSED_ON},
+        num_pairs=results.num_pairs,
+        columns=results.columns,
+        load=results.load,
+        select_again=results.select_again,
+        out=results.out,
+        inputs=results.inputs,
+        files=results.files,
+        largest=results.largest,
+        engine=results.engine,
+        audited=results.audited,
     )
     adapter.publish(report)
     return report
@@ -167,8 +179,13 @@ def report_on(
 
 def settings_again(config: Config, plan: Plan, threshold: float) -> tuple[Config, Plan]:
     """Return the settings and the plan for selecting again among stored pairs at a higher threshold."""
-    bands, rows = plan.bands or None, plan.rows or None  # the exact method has no bands
-    again = Config.of(config, threshold=threshold, audit=False, bands=bands, rows=rows)
+    again = Config.of(
+        config,
+        threshold=threshold,
+        audit=False,
+        bands=plan.bands or None,  # the exact method has no bands
+        rows=plan.rows or None,
+    )
     return again, dataclasses.replace(plan, threshold=threshold)
 
 

@@ -83,7 +83,14 @@ class SparkFrame:
         counted = source.counted
         rows = RowCounts(counted["own_documents"], counted["own_rejected"], self._name_first)
         return Results(
-            counts=Counts(rows=rows, text_bytes=counted["own_bytes"], **removed),
+            counts=Counts(
+                rows=rows,
+                text_bytes=counted["own_bytes"],
+                removed=removed.removed,
+                below=removed.below,
+                removed_against=removed.against,
+                spared=removed.spared,
+            ),
             num_pairs=None if row_pairs is None else self.engine.total(row_pairs),
             columns=source.columns.taken(),
             load=results.frame_tables(
@@ -131,18 +138,15 @@ class SparkFiles(FileRun["SparkTable"]):
         """Return the entry of every file in the report, with the path as the user gave it."""
         return self.source.summary()
 
-    def results(self, outcome: pipeline.PipelineOutcome[SparkTable], watch: Watch) -> Results:
-        """Write the tables, and add the facts of the Spark engine; the driver can read the files again for an audit."""
-        results = super().results(outcome, watch)
-        audit = partial(self._audit, outcome.plan, results)
-        return dataclasses.replace(results, engine=self.engine.facts, audit=audit)
-
-    def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
-        load = partial(self.output.load_draft, self.workspace)
-        reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
+    def audit(self, reported: Reported, watch: Watch) -> Audit:
+        """Measure the recall on the driver."""
         return audit_files(
             self.layout.files, self.layout.num_reference_files, reported, self.config, watch
         )
+
+    def engine_facts(self) -> dict[str, Any]:
+        """Return the rounds and the skew of the run."""
+        return self.engine.facts
 
     def publish(self, report: Report) -> None:
         """Publish, and remove the tables between stages that are not in the workspace."""
@@ -239,26 +243,25 @@ class SparkFiles(FileRun["SparkTable"]):
         removed = results.count_selection(
             self.source, outcome.selection, outcome.clustered, self.engine
         )
-        if self.source.num_references:
-            against = self._count_rows("reference")
-        else:
-            against = None
         return Counts(
-            self._count_rows("own"), self.source.counted["own_bytes"], **removed, against=against
+            rows=self._count_rows("own"),
+            text_bytes=self.source.counted["own_bytes"],
+            removed=removed.removed,
+            below=removed.below,
+            removed_against=removed.against,
+            spared=removed.spared,
+            against=self._count_rows("reference") if self.source.num_references else None,
         )
 
     def _count_rows(self, side: str) -> RowCounts:
         from neardup.engines.spark.file_tables import rejected_table
 
-        documents, rejected = (
-            self.source.counted[f"{side}_{what}"] for what in ("documents", "rejected")
-        )
-
         def name_first() -> RejectedRow:
             first: Any = rejected_table(self.source, references=side == "reference").first()
             return name_rejected(first)
 
-        return RowCounts(documents, rejected, name_first)
+        counted = self.source.counted
+        return RowCounts(counted[f"{side}_documents"], counted[f"{side}_rejected"], name_first)
 
     def largest(self, outcome: pipeline.PipelineOutcome[SparkTable]) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""

@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
@@ -36,9 +35,9 @@ from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import (
     SHELF_BYTES,
+    Verifier,
     cut_held,
     map_shelved,
-    mapped_by,
     plan_shelves,
 )
 from neardup.engines.local.tables import (
@@ -111,9 +110,13 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
             advance(steps)
             self._arena.expect(done / max(documents.total, 1))
 
-        read = partial(documents.read, advance=advance_and_expect)
-        put = self._arena.put
-        table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
+        def read(part: int) -> Iterator[pa.RecordBatch]:
+            return documents.read(part, advance_and_expect)
+
+        def sketch(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return step(batch, self._arena.put)
+
+        table = self._map_parts(_SKETCHES, documents, read, sketch, schema)
         documents.finish_reading(self.sort)
         return table
 
@@ -144,10 +147,11 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
     ) -> BatchTable:
         """Map the sets in memory lazily; if some are missing, read all parts again and store the results."""
         if self._holds_all:
-            columns = ["row", "group", "num_shingles", "held_at"]
-            return ArenaTable(
-                partial(filtered, sketches, columns, where), self._arena, step, schema
-            )
+
+            def held() -> Iterator[pa.RecordBatch]:
+                return filtered(sketches, ["row", "group", "num_shingles", "held_at"], where)
+
+            return ArenaTable(held, self._arena, step, schema)
 
         def read(part: int) -> Iterator[pa.RecordBatch]:
             return chosen(documents.read(part, no_progress), where)
@@ -446,7 +450,7 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         """Map the sets in memory; otherwise read the members again, into memory or spilled to disk, shelf by shelf."""
         members = self._members(components, sketches, steps)
         tally = Tally(advance)
-        mapped = mapped_by(self, partial(steps.whole, tally=tally), schema)
+        verifier = Verifier(self, steps, schema, tally)
         shelf_bytes = SHELF_BYTES * self.threads
         store = Shelves()
         limit = None
@@ -459,30 +463,28 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
         if is_held or self.has_verified(_VERIFIED_HELD):
             with tally.polled():
-                result = self.verified_checkpoint(
-                    _VERIFIED_HELD, partial(mapped, cut_held(members, self._arena))
+                verified = self.verified_checkpoint(
+                    _VERIFIED_HELD,
+                    lambda put: verifier.verify_whole(cut_held(members, self._arena), put),
                 )
             self._arena.give_up()
-            return result
+            return verified
         self._arena.give_up()
         with tally.polled():
-            return map_shelved(
-                documents, shelves, mapped, partial(steps.blocks, tally=tally), self, store
-            )
+            return map_shelved(documents, shelves, verifier, self, store)
 
     def _members(
         self, components: pa.Table, sketches: LocalTable, steps: ComponentSteps
     ) -> pa.Table:
         """The rows of components, with the columns needed to read or look up and to verify each."""
-        columns = [
-            "priority",
-            "text_bytes",
-            "num_shingles",
-            *(["group", "held_at"] if self._holds_all else []),
-        ]
+        columns = ["priority", "text_bytes", "num_shingles"]
+        if self._holds_all:
+            columns += ["group", "held_at"]
         members = self.lookup(components, "row", sketches, columns)
-        sizes = (members.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
-        return members.append_column("verify_bytes", pa.array(steps.cost(*sizes)))
+        text_bytes = members.column("text_bytes").to_numpy()
+        num_shingles = members.column("num_shingles").to_numpy()
+        cost = steps.cost(text_bytes, num_shingles)
+        return members.append_column("verify_bytes", pa.array(cost))
 
     def map_classes(
         self, classes: pa.Table, verified: LocalTable | None, step: ClassStep, schema: pa.Schema

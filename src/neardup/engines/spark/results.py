@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -87,16 +87,26 @@ def largest_clusters(selection: DataFrame, per_cluster: int) -> DataFrame:
     return sizes.orderBy(F.desc("documents"), "kept_row").limit(NUM_LARGEST)
 
 
+class RemovedCounts(NamedTuple):
+    """The removed documents: all, below the threshold, for a reference document; and those that were spared."""
+
+    removed: int
+    below: int
+    against: int
+    spared: int
+
+
 def count_selection(
     source: FrameSource | FileSource,
     selection: SparkTable,
     members: SparkTable,
     engine: SparkEngine,
-) -> dict[str, Any]:
-    """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
+) -> RemovedCounts:
+    """Count the removed and the spared documents."""
     config = source.config
     removed = engine.total(selection)
-    special = (0, 0)
+    below = 0
+    against = 0
     # Only chains of pairs can remove documents below the threshold.
     if removed and (config.cluster == "components" or source.num_references > 0):
         is_below = F.col("similarity") < config.threshold
@@ -104,14 +114,9 @@ def count_selection(
         found: Any = engine.storage.run(
             selection.frame.agg(F.count_if(is_below), F.count_if(is_against)).first
         )
-        special = found[0], found[1]
+        below, against = found
     spared = 0 if members is selection else engine.total(members) - removed
-    return {
-        "removed": removed,
-        "below": special[0],
-        "removed_against": special[1],
-        "spared": spared,
-    }
+    return RemovedCounts(removed=removed, below=below, against=against, spared=spared)
 
 
 def cluster_facts(rows: Iterable[Any]) -> tuple[dict[str, Any], ...]:
