@@ -289,7 +289,8 @@ def _name(
 ) -> pa.Table:
     named = run.name(pa.table([row_a, row_b, values], schema=schema.ROW_PAIRS))
     columns = schema.missed(named.schema)
-    return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
+    chances = pa.array(sample.chances(values))
+    return named.add_column(3, columns.field(3), chances).cast(columns)
 
 
 def _recall(sample: AuditSample, seed: int) -> dict[str, Any]:
@@ -297,10 +298,10 @@ def _recall(sample: AuditSample, seed: int) -> dict[str, Any]:
     tally = sample.tally
     numbers = sample.numbers
     itself = int(not sample.only_against)
-    weights, found, pairs, drawn = (
-        (count[numbers] - itself)
-        for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
-    )
+    weights = tally.weights[numbers] - itself
+    found = tally.found[numbers] - itself
+    pairs = tally.pairs[numbers] - itself
+    drawn = tally.drawn[numbers] - itself
     if sample.listed is not None:  # no document is listed with itself
         found = tally.listed
     num_pairs = int(pairs.sum() - drawn.sum() // 2)
@@ -336,7 +337,8 @@ def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[floa
         # influence.
         times = rng.poisson(1.0, (min(at_once, RESAMPLES - begin), weights.size))
         totals = times @ weights
-        recalls.append((times @ found)[totals > 0] / totals[totals > 0])
+        has_any = totals > 0
+        recalls.append((times @ found)[has_any] / totals[has_any])
     low, high = np.quantile(np.concatenate(recalls), _QUANTILES).tolist()
     return low, high
 

@@ -119,12 +119,12 @@ def remove_containers(
     is_long = np.zeros(documents.num_rows, np.bool_)
     for batch in batches_of(sketches, ["row", "num_shingles"]):
         is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
-    references = (
-        batch
-        for part in range(documents.num_reference_parts)
-        for batch in documents.read(part, no_progress)
-    )
-    warn_of_short(references, is_long.__getitem__, config, watch)
+
+    def references() -> Iterator[pa.RecordBatch]:
+        for part in range(documents.num_reference_parts):
+            yield from documents.read(part, no_progress)
+
+    warn_of_short(references(), is_long.__getitem__, config, watch)
 
     def make_step() -> BatchStep:
         columns = ["row", "num_shingles", "group", "shingles"]

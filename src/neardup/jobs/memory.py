@@ -85,22 +85,19 @@ class MemoryRun:
         threshold: float,
     ) -> Report:
         """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
-        (config, plan), watch, documents = (
-            settings_again(report.config, outcome.plan, threshold),
-            Watch(),
-            self.read.documents,
-        )
+        config, plan = settings_again(report.config, outcome.plan, threshold)
+        documents = self.read.documents
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
         members = select_again(documents, row_pairs, config)
         at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())
+        priority = documents.column("priority").to_numpy()[at]
         chosen = dataclasses.replace(
             outcome,
             plan=plan,
-            selection=thin_table(
-                members, documents.column("priority").to_numpy()[at], config.per_cluster
-            ),
+            selection=thin_table(members, priority, config.per_cluster),
             members=members,
             row_pairs=iter(row_pairs.to_batches()),
         )
+        watch = Watch()
         warn_of_recall(plan, watch)
         return report_on(chosen, MemoryRun(read=self.read, config=config, plan=plan), watch)

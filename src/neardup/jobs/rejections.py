@@ -36,8 +36,9 @@ def name_rejected(row: Mapping[str, Any]) -> RejectedRow:
 
 def first_rejected(notes: Notes, *, references: bool = False) -> RejectedRow:
     """Name the first rejected row of the input, or of the reference files."""
-    batches = notes.rejected(references=references)
-    return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
+    batches = filter(len, notes.rejected(references=references))
+    first: Mapping[str, Any] = next(batches).slice(0, 1).to_pylist()[0]
+    return name_rejected(first)
 
 
 def all_rejected(count: int, first: RejectedRow, config: Config) -> StaleError:
