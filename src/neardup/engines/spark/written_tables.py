@@ -59,8 +59,8 @@ class Target:
 
     @property
     def num_parts(self) -> int | None:
-        """The number of parts, None for a file."""
-        if self.part_rows is None:
+        """The number of parts, None for a file or where it is not limited."""
+        if not self.part_rows:
             return None
         return self.num_rows // self.part_rows + 1
 
