@@ -79,9 +79,10 @@ def word_lines(text: str) -> Numbers:
     >>> word_lines("to be\n\nor 灯台").tolist()
     [1, 1, 3, 3, 3]
     """
-    breaks = np.array([found.start() for found in _BREAK.finditer(text)], np.int64)
-    starts = np.array([found.start() for found in _BARE_WORD.finditer(text)], np.int64)
-    return np.searchsorted(breaks, starts).astype(np.int64) + 1
+    breaks = [found.start() for found in _BREAK.finditer(text)]
+    starts = [found.start() for found in _BARE_WORD.finditer(text)]
+    lines = np.searchsorted(np.array(breaks, np.int64), np.array(starts, np.int64))
+    return lines.astype(np.int64) + 1
 
 
 def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbers]:
@@ -168,14 +169,17 @@ def _anchors(ids_a: Numbers, ids_b: Numbers, gap: _Gap, num_words: int) -> list[
     at_b, keys_b = _single_runs(ids_b[gap.start_b : gap.stop_b], num_words)
     _, from_a, from_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
     order = np.argsort(at_a[from_a])
-    at_a, at_b = at_a[from_a][order] + gap.start_a, at_b[from_b][order] + gap.start_b
+    at_a = at_a[from_a][order] + gap.start_a
+    at_b = at_b[from_b][order] + gap.start_b
     if not at_a.size:
         return []
     breaks = np.flatnonzero((np.diff(at_a) != 1) | (np.diff(at_b) != 1)) + 1
-    starts, stops = np.r_[0, breaks], np.r_[breaks, at_a.size]
+    starts = np.r_[0, breaks]
+    stops = np.r_[breaks, at_a.size]
     lengths = stops - starts + num_words - 1
     runs = zip(at_a[starts].tolist(), at_b[starts].tolist(), lengths.tolist(), strict=True)
-    return _without_overlap(_heaviest_chain([_Block(*run) for run in runs]), ids_a, ids_b)
+    chain = _heaviest_chain([_Block(*run) for run in runs])
+    return _without_overlap(chain, ids_a, ids_b)
 
 
 def _single_runs(ids: Numbers, num_words: int) -> tuple[Numbers, npt.NDArray[np.uint64]]:

@@ -18,6 +18,7 @@ from neardup.io.columns.column_values import values_of
 from neardup.io.columns.contents import column_type, contents_of
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import long_values
+from neardup.io.columns.rejected_rows import NO_COLUMN, NOT_UTF8
 from neardup.io.columns.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.records import (
     BATCH_BYTES,
@@ -198,7 +199,7 @@ def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
-    reason = f"no column {', '.join(map(repr, names))}"
+    reason = f"{NO_COLUMN} {', '.join(map(repr, names))}"
     return pa.nulls(batch.num_rows, pa.large_string()), dict.fromkeys(range(batch.num_rows), reason)
 
 
@@ -305,7 +306,7 @@ def _decode(column: pa.Array, subject: str) -> _Strings:
             texts.append(None if value is None else value.decode())
         except UnicodeDecodeError as error:
             texts.append(None)
-            reasons[row] = f"{subject} not valid UTF-8: {error.reason} at byte {error.start}"
+            reasons[row] = f"{subject} {NOT_UTF8}: {error.reason} at byte {error.start}"
     return pa.array(texts, pa.large_string()), reasons
 
 

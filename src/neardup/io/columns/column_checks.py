@@ -16,6 +16,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns import keep_order
+from neardup.io.columns.rejected_rows import NOT_UTF8, NOT_VALID
 from neardup.io.columns.scores import sortable_column
 from neardup.kernels.keys import group_key
 
@@ -217,13 +218,13 @@ def reason_against(value: Any) -> str | None:
     if value is None:
         return _NULL
     if isinstance(value, UnicodeDecodeError):
-        return f"text is not valid UTF-8: {value.reason} at byte {value.start}"
+        return f"text is {NOT_UTF8}: {value.reason} at byte {value.start}"
     if not isinstance(value, str):
         return f"text is {type(value).__name__}, not str: {reprlib.repr(value)}"
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        return f"text is not valid Unicode: lone surrogate at character {error.start}"
+        return f"text is {NOT_VALID} Unicode: lone surrogate at character {error.start}"
     return None
 
 

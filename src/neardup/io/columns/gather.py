@@ -14,6 +14,7 @@ from neardup.config import Config
 from neardup.io.columns.contents import column_type, contents_of
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import reason_against_size
+from neardup.io.columns.rejected_rows import NOT_UTF8, NOT_VALID
 from neardup.io.columns.scores import sortable_values
 from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 
@@ -112,8 +113,8 @@ def reason_against_bytes(line: bytes, config: Config) -> str | None:
         line.decode()
     except UnicodeDecodeError as error:
         if config.encoding is not None:
-            return f"not valid {config.encoding}"
-        return f"not valid UTF-8: {error.reason} at byte {error.start}"
+            return f"{NOT_VALID} {config.encoding}"
+        return f"{NOT_UTF8}: {error.reason} at byte {error.start}"
     return None
 
 

@@ -15,6 +15,7 @@ from neardup.errors import DataError
 from neardup.io.columns.column_checks import CONVERSION_ERRORS
 from neardup.io.columns.contents import column_type
 from neardup.io.columns.gather import RowError, item_string, weighted_items
+from neardup.io.columns.rejected_rows import NOT_VALID
 from neardup.io.columns.vector_columns import unmasked
 
 Reasons = dict[int, str]
@@ -139,7 +140,7 @@ def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
             pa.array([items], kind)
         except UnicodeEncodeError as error:
             reasons[row] = (
-                f"an item is not valid Unicode: lone surrogate at character {error.start}: {error.object!a}"
+                f"an item is {NOT_VALID} Unicode: lone surrogate at character {error.start}: {error.object!a}"
             )
             usable[row] = None
     return pa.array(usable, kind), reasons

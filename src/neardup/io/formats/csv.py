@@ -16,6 +16,7 @@ from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import gather
 from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
+from neardup.io.columns.rejected_rows import BROKEN_CSV, NO_COLUMN, OPEN_QUOTE
 from neardup.io.formats.registry import endings
 from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
@@ -244,10 +245,10 @@ def _reason(error: csv.Error, taken: list[bytes]) -> str:
     else:
         swallowed = ""
     if "unexpected end of data" in str(error):
-        return f"a quote opened in this row is never closed{swallowed}"
+        return f"{OPEN_QUOTE}{swallowed}"
     if "new-line character" in str(error):
         return f"a carriage return outside quotes{swallowed}"
-    return f"broken CSV: {error}{swallowed}"
+    return f"{BROKEN_CSV}: {error}{swallowed}"
 
 
 def _header(file: InputFile, rows: Iterator[_Row]) -> _Row | None:
@@ -302,7 +303,7 @@ class _Taker:
             return self._take(row.fields[self.indices[name]])
         if not self._texts:
             raise gather.RowError(
-                f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}"
+                f"{NO_COLUMN} {', '.join(map(repr, (name,) if name else self.columns.text))}"
             )
         return "\n".join([row.fields[index] for index in self._texts])
 
