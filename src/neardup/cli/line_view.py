@@ -22,7 +22,7 @@ _REFLOWED_WORDS: Final = 0.8
 
 
 class Limits(NamedTuple):
-    """How much is shown: equal words or lines around a difference, those that are worth a note, and those that differ."""
+    """How many equal words or lines are shown around a difference, or folded, and how many different ones."""
 
     unit: str
     num_context: int
