@@ -209,7 +209,8 @@ def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> 
     rows: I64 = first_rows[at] + numbers - 1
     is_there = np.zeros(at.size, np.bool_)
     if len(names):
-        is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at])
+        sizes = np.diff(first_rows)[at]
+        is_there = (at >= 0) & (numbers >= 1) & (numbers <= sizes)
     if not is_there.all():
         first = int(np.flatnonzero(~is_there)[0])
         raise DataError(

@@ -44,13 +44,11 @@ def _open(file: InputFile, names: list[str] | None = None) -> Iterator[tuple[Any
             is_file = _is_file(file, source)
             open_reader = pa.ipc.open_file if is_file else pa.ipc.open_stream
             reader = open_reader(source)
-            if (
-                names is not None and not is_mapped
-            ):  # selecting columns would read a mapped file into memory
+            # Selecting columns would read a mapped file into memory.
+            if names is not None and not is_mapped:
                 source.seek(0)
-                options = pa.ipc.IpcReadOptions(
-                    included_fields=_places(reader.schema, names), use_threads=False
-                )
+                included = _places(reader.schema, names)
+                options = pa.ipc.IpcReadOptions(included_fields=included, use_threads=False)
                 reader = open_reader(source, options=options)
         yield reader, is_file
 
@@ -97,8 +95,10 @@ def read(
     """Read the documents of some record batches, split into pieces of about BATCH_BYTES."""
     names = wanted_names(columns)
     with _open(file, names) as (reader, is_file), readable(file, _KIND):
-        for batch in map(reader.get_batch, range(*span)) if is_file else reader:
-            for piece in decoded_pieces(batch.select(_places(batch.schema, names))):
+        batches = map(reader.get_batch, range(*span)) if is_file else reader
+        for batch in batches:
+            wanted = batch.select(_places(batch.schema, names))
+            for piece in decoded_pieces(wanted):
                 yield batch_records(piece, columns, config)
 
 
@@ -106,9 +106,8 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
     """Return all rows with all columns but some."""
     with _open(file) as (reader, _), readable(file, _KIND):
         rows = reader.read_all()
-    return rows.select(
-        [index for index, name in enumerate(rows.column_names) if name not in without]
-    )
+    chosen = [index for index, name in enumerate(rows.column_names) if name not in without]
+    return rows.select(chosen)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -121,17 +120,18 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
             compression=_COMPRESSION, emit_dictionary_deltas=True, use_threads=False
         )
         new_writer = pa.ipc.new_file if is_file else pa.ipc.new_stream
-        rows = output_batches(
-            file, _all_rows(file, reader, is_file=is_file), verdicts, mark=config.mark
-        )
-        with new_writer(
-            output, output_schema(reader.schema, mark=config.mark), options=options
-        ) as writer:
-            for batch in rows:
+        schema = output_schema(reader.schema, mark=config.mark)
+        every_row = _all_rows(file, reader, is_file=is_file)
+        with new_writer(output, schema, options=options) as writer:
+            for batch in output_batches(file, every_row, verdicts, mark=config.mark):
                 writer.write_batch(batch)
 
 
 def _all_rows(file: InputFile, reader: Any, *, is_file: bool) -> Iterator[pa.RecordBatch]:
     with readable(file, _KIND):
-        for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+        if is_file:
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            batches = reader
+        for batch in batches:
             yield from pieces(batch, PART_BYTES)
