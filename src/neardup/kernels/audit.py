@@ -22,8 +22,7 @@ def partner_similarities(shingles, ends, others, other_ends, pairs, threshold, v
     for at in range(pairs.shape[0]):
         doc = pairs[at, 0]
         other = pairs[at, 1]
-        size_a = ends[doc + 1] - ends[doc]
-        size_b = other_ends[other + 1] - other_ends[other]
+        size_a, size_b = ends[doc + 1] - ends[doc], other_ends[other + 1] - other_ends[other]
         needed = least_overlap(size_a, size_b, threshold)
         overlap = shared_items(shingles, ends, doc, others, other_ends, other, needed)
         if overlap >= 0:

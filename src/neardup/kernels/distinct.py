@@ -38,8 +38,7 @@ def _mark_firsts(values, is_first):
     """Mark the first occurrence of every value, by sorting, so that no input is slow."""
     order = order_of(values)
     for at in range(order.size):
-        place = order[at]
-        is_first[place] = at == 0 or values[place] != values[order[at - 1]]
+        is_first[order[at]] = at == 0 or values[order[at]] != values[order[at - 1]]
 
 
 @inner

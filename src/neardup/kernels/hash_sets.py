@@ -35,9 +35,7 @@ def max_steps(count):
 @inner
 def capacity_for(count):
     """A load factor of a quarter, so that most keys find a free slot at once; two thirds beyond the cache size."""
-    if count <= MAX_SPARSE:
-        return 4 * count + 8
-    return count + (count >> 1) + 8
+    return 4 * count + 8 if count <= MAX_SPARSE else count + (count >> 1) + 8
 
 
 @inner

@@ -177,8 +177,7 @@ def _jaccard(sets, scratch, doc, other, least):
     """Intersection over union, 0 for two empty sets; loads `doc` into the table."""
     shingles, ends = sets
     table, _, state = scratch
-    size_a = ends[doc + 1] - ends[doc]
-    size_b = ends[other + 1] - ends[other]
+    size_a, size_b = ends[doc + 1] - ends[doc], ends[other + 1] - ends[other]
     if size_a + size_b == 0:
         return 0.0
     needed = least_overlap(size_a, size_b, least)

@@ -208,8 +208,7 @@ def _group_for(number, place, heads, groups, count):
 @inner
 def _grow(pairs):
     left, right, values = pairs
-    more_left = np.empty(2 * left.size, np.int64)
-    more_right = np.empty(2 * left.size, np.int64)
+    more_left, more_right = np.empty(2 * left.size, np.int64), np.empty(2 * left.size, np.int64)
     more_values = np.empty(2 * left.size, np.float64)
     for at in range(left.size):
         more_left[at] = left[at]
