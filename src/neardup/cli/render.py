@@ -33,8 +33,6 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.explain import Explanation, ListedPair
     from neardup.report import Audit, Report
 
-# The minimum terminal width for two columns of text.
-SIDE_BY_SIDE_WIDTH: Final = 80
 MAX_MEMBERS: Final = 50
 MAX_MISSED: Final = 20
 
@@ -349,15 +347,13 @@ def _shingles(count: int) -> str:
 
 
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
-    """Print the differences between two texts: side by side on a wide terminal, otherwise one below the other.
+    """Print the differences between two texts: code line by line, prose word by word.
 
-    Code is shown line by line; if the texts are mostly different, the shared passages are listed
-    instead.
+    If the texts are mostly different, the shared passages are listed instead.
     """
     from neardup.cli import views
     from neardup.cli.diff import differ
 
-    console = _console()
     names = (visible(names[0]), visible(names[1]))
     with working("differ"):
         passages = differ(text_a, text_b)
@@ -371,15 +367,9 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     _print_lines(
         ["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."]
     )
-    is_wide = console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH
     titles = f"A  {names[0]}", f"B  {names[1]}"
-    for drawn in views.lay_out(
-        (text_a, text_b), passages, titles, is_wide=is_wide, symbols=_symbols(console)
-    ):
-        if isinstance(drawn, Table):
-            console.print(drawn)
-        else:
-            _print_lines([drawn])
+    ellipsis = _symbols(_console()).ellipsis
+    _print_lines(views.lay_out((text_a, text_b), passages, titles, ellipsis))
 
 
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
