@@ -153,7 +153,8 @@ class PairsFile:
         names = [self.drafts[name] for name in self._published]
         names += [f"{_DRAFTS}/{REPORT}", self.drafts["pairs"]]
         drafts = [workspace.folder / name for name in names]
-        publish_files(workspace, list(zip(drafts, [*self._beside, self.target], strict=True)))
+        targets = [*self._beside, self.target]
+        publish_files(workspace, list(zip(drafts, targets, strict=True)))
 
 
 Output = DedupFolder | PairsFile

@@ -103,10 +103,8 @@ def begin(
             check_apart(out, references + own)
             if config.text_out is not None:
                 check_apart(Path(config.text_out), references + own)
-            references, own = (
-                FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
-                for files in (references, own)
-            )
+            references = _with_heads(references)
+            own = _with_heads(own)
             manifest = _manifest(output.command, references + own, config, spooled)
         if is_published(out, manifest):
             output.finish()
@@ -129,6 +127,10 @@ def begin(
             config=config,
             plan=plan,
         )
+
+
+def _with_heads(files: FileList) -> FileList:
+    return FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
 
 
 def check_settings(config: Config) -> None:
@@ -165,12 +167,6 @@ def _explained(out: Path) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise NearDupError("memory ran out", hint=f"pass a smaller `memory`; {go_on}") from error
-    except Exception as error:
-        if type(error).__module__.startswith(("duckdb", "_duckdb")):
-            if "max_temp_directory_size" in str(error) or "No space left" in str(error):
-                raise _full(out) from error
-            raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
-        raise
 
 
 def _full(out: Path) -> DataError:
@@ -255,6 +251,11 @@ def _manifest(
         "signature_format": measure_of(config).signature_format(config),
         "digest_format": DIGEST_FORMAT,
     }
+    # HTML in WARC files is extracted whatever `html` says.
+    if config.html_content == "main" and any(file.format == "warc" for file in files):
+        from neardup.io.columns.main_content import versions
+
+        manifest["signature_format"] += f" {versions()}"
     if config.decisions is not None:
         from neardup.io.finished.decision_file import content_digest
 
