@@ -62,7 +62,7 @@ _IS_TEMPLATE: Final = " or ".join(
     ]
 )
 _TEMPLATE_PATHS: Final = [
-    "//body/header | //nav | //aside | //footer",
+    " | ".join(["//body/header", *(f"//{name}" for name in ("nav", "aside", "footer"))]),
     f"//body//*[{_IS_TEMPLATE}]",
 ]
 
