@@ -17,6 +17,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels.unicode import drop_invisible
+
 Numbers = npt.NDArray[np.int64]
 
 # Scripts written without spaces, where a character counts as a word (docs/decisions/0002).
@@ -85,7 +87,7 @@ def word_lines(text: str) -> Numbers:
 
 
 def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbers]:
-    """Give equal words of two texts equal numbers; the space after a word does not count."""
+    """Give equal words of two texts equal numbers; the space after a word and invisible characters do not count."""
     numbers: dict[str, int] = {}
     return _number(words_a, numbers), _number(words_b, numbers)
 
@@ -112,7 +114,8 @@ def differ(text_a: str, text_b: str) -> list[Passage]:
 
 
 def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
-    return np.array([numbers.setdefault(word.rstrip(), len(numbers)) for word in words], np.int64)
+    bare = (drop_invisible(word.rstrip()) for word in words)
+    return np.array([numbers.setdefault(word, len(numbers)) for word in bare], np.int64)
 
 
 def _match(ids_a: Numbers, ids_b: Numbers) -> Iterator[_Block]:
