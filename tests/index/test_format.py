@@ -167,9 +167,7 @@ def test_an_index_of_another_version_is_refused_with_a_hint(tmp_path):
 # The indexes fast-2-*.index: written before invisible characters were dropped.
 
 PLAIN = "the ferry to the island leaves every morning at nine from the second pier"
-HYPHENS = (
-    "Die Donau\u00addampf\u00adschiff\u00adfahrt fährt im Sommer jeden Morgen um neun von der zweiten Brücke ab"
-)
+HYPHENS = "Die Donau\u00addampf\u00adschiff\u00adfahrt fährt im Sommer jeden Morgen um neun von der zweiten Brücke ab"
 ADDITIONS = {
     "insert": lambda index: index.insert("new", PLAIN),
     "insert_many": lambda index: index.insert_many({"new": PLAIN}),
@@ -231,7 +229,9 @@ def test_an_index_of_the_older_folding_is_built_again_from_its_texts(tmp_path):
         old.export(tmp_path / "all.jsonl")
         settings = {name: getattr(old.config, name) for name in ("size", "num_perm", "threshold")}
     with Index.create(tmp_path / "new.index", store="text", **settings) as index:
-        index.insert_many(tmp_path / "all.jsonl", config=Config.of(index.config, id_column="doc_id"))
+        index.insert_many(
+            tmp_path / "all.jsonl", config=Config.of(index.config, id_column="doc_id")
+        )
         assert len(index) == 5
         assert similarities(index.query(HYPHENS)) == {"hyphens": 1.0, "no hyphens": 1.0}
 
@@ -239,9 +239,14 @@ def test_an_index_of_the_older_folding_is_built_again_from_its_texts(tmp_path):
 def test_a_run_against_an_index_of_the_older_folding_says_how_to_build_it_again(fast_2, tmp_path):
     pages = tmp_path / "pages.jsonl"
     pages.write_text('{"id": "a", "text": "some words"}\n', "utf-8")
-    with pytest.raises(ConfigError, match="signatures jaccard fast-2 .* fast-3 ") as caught:
+    with pytest.raises(ConfigError, match=r"signatures jaccard fast-2 .* fast-3 ") as caught:
         neardup.deduplicate(
-            str(pages), against=str(fast_2), out=tmp_path / "out", size=2, num_perm=16, threshold=0.5
+            str(pages),
+            against=str(fast_2),
+            out=tmp_path / "out",
+            size=2,
+            num_perm=16,
+            threshold=0.5,
         )
     assert "build the index again" in caught.value.hint
 

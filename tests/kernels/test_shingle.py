@@ -711,7 +711,17 @@ def test_invisible_characters_change_no_shingle_of_text_in_normal_form(name, fol
 )
 def test_invisible_characters_change_no_shingle_of_any_text(unit, settings):
     rng = random.Random(41)
-    marks = ["e\u0301", "a\u0323\u0302", "\u1100\u1161\u11a8", "か\u3099", "ﬁ", "क\u094dष", "12", "\u0301", "ab "]
+    marks = [
+        "e\u0301",
+        "a\u0323\u0302",
+        "\u1100\u1161\u11a8",
+        "か\u3099",
+        "ﬁ",
+        "क\u094dष",
+        "12",
+        "\u0301",
+        "ab ",
+    ]
     for _ in range(60):
         text = "".join(rng.choice([*marks, *BLANKS[:8]]) for _ in range(rng.randrange(1, 30)))
         found, expected = (
@@ -738,7 +748,11 @@ def test_a_document_of_invisible_characters_has_no_shingles(unit):
 def test_invisible_characters_separate_words_with_the_table_of_fast_2():
     old = tuple(unicode.load_table(separates_invisible=True))
     source = readonly("Donau\u00addampf".encode())
-    shingles, ends, is_normal = np.zeros(16, np.uint64), np.zeros(2, np.int64), np.zeros(1, np.bool_)
+    shingles, ends, is_normal = (
+        np.zeros(16, np.uint64),
+        np.zeros(2, np.int64),
+        np.zeros(1, np.bool_),
+    )
     shingle.shingle_words(
         source, np.array([0, source.size]), old, 1, shingle_key(1), False, shingles, ends, is_normal
     )

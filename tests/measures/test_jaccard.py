@@ -39,7 +39,8 @@ TEXTS = {
     "accents": "Straße, Café, naïve, ÅNGSTRÖM; ΣΟΦΌΣ σοφός; Ёлка їжак",
     "decomposed": unicodedata.normalize("NFD", "Café naïve ÅNGSTRÖM 한국어 が Ёлка"),
     "scripts": "العربية हिन्दी क्षत्रिय ภาษาไทย ລາວ ខ្មែរ မြန်မာ 東京タワー ひらがな 中文分词 한국어 Ⅷ x²",
-    "invisible": "\ufeffDonau\u00addampf\u200bschiff e\u00ad\u0301 می\u200cروم क्\u200dष ภา\u200bษา 1\u20602 \u00ad a \u200d b",
+    "invisible": "\ufeffDonau\u00addampf\u200bschiff e\u00ad\u0301 می\u200cروم क्\u200dष ภา\u200bษา "
+    "1\u20602 \u00ad a \u200d b",
     "invisible only": "\u00ad\u200b \u200c\u200d\u2060\ufeff",
     "long words": f"{'donaudampfschifffahrt' * 4} {'x' * 16} {'x' * 17} {'é' * 40} end of the long words",
     "long": " ".join(

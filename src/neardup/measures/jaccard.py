@@ -282,9 +282,7 @@ def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
         return source, offsets
 
     def fold(text: str) -> str:
-        text = normalise(
-            text, config.normalise, separates_invisible=config.separates_invisible
-        )
+        text = normalise(text, config.normalise, separates_invisible=config.separates_invisible)
         return fold_accents(text) if config.fold_accents else text
 
     texts = _cut(source, offsets)

@@ -275,7 +275,10 @@ def fast_2(tmp_path, monkeypatch):
 def test_an_older_run_is_read_explained_and_audited_as_it_was_computed(fast_2):
     report = neardup.load(fast_2)
     assert report.signature_format.startswith("fast-2 word-2 ")
-    stored = {frozenset((row["doc_a"], row["doc_b"])): row["similarity"] for row in report.pairs.to_pylist()}
+    stored = {
+        frozenset((row["doc_a"], row["doc_b"])): row["similarity"]
+        for row in report.pairs.to_pylist()
+    }
     assert stored[frozenset(("zero width", "joined"))] == 1
     assert stored[frozenset(("hyphens", "no hyphens"))] < 1
     explained = neardup.explain(fast_2, "joined")
@@ -287,6 +290,7 @@ def test_an_older_run_is_read_explained_and_audited_as_it_was_computed(fast_2):
 
 
 def test_explain_compares_the_documents_of_a_current_run_without_their_invisible_characters(fast_2):
+    assert (fast_2.parent / "pages.jsonl").exists()
     report = neardup.deduplicate("pages.jsonl", out="new", size=2, threshold=0.5)
     assert report.signature_format.startswith("fast-3 word-2 ")
     assert neardup.explain("new", "no hyphens").comparison.jaccard == 1
