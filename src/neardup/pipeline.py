@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.engines.base import (
     Advance,
     BatchStep,
@@ -36,6 +37,7 @@ from neardup.measures.registry import holds_items
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
+from neardup.stages.link_all import AllPairs, to_compared
 from neardup.stages.list_pairs import FoundPairs, count_pairs, list_pairs
 from neardup.stages.prefix import collect, count, num_places, prefix
 from neardup.stages.select import of_references, select, thin
@@ -168,8 +170,10 @@ def sketch_documents(
 ) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held = holds_items(config)
-    is_sampled = is_open(config)
-    columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
+    is_set = config.measure in SET_MEASURES
+    is_sampled = is_set and is_open(config)
+    has_shingles = is_sampled or (is_set and plan.is_exact)
+    columns = schema.sketches(plan.bands, has_shingles=has_shingles, ignores=bool(config.ignore))
     secret = engine.secret
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
@@ -274,6 +278,8 @@ def _representatives(classes: Table, state: _Sketched) -> Rows:
 def _measure(where: Rows, state: _Sketched) -> Contents:
     sketches, _, plan, _, engine = state
     shingles = engine.total(sketches, "num_shingles", where)
+    if state.config.measure not in SET_MEASURES:
+        return Contents(documents=engine.total(sketches, None, where), shingles=shingles)
     if shingles > MAX_SHINGLES:
         return Contents(documents=0, shingles=shingles)
 
@@ -293,7 +299,9 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
     """The components of documents linked by a shared bucket or prefix shingle."""
     sketches, documents, plan, config, engine = state
     tally = Tally(advance)
-    if plan.is_exact:
+    if plan.is_exact and config.measure not in SET_MEASURES:
+        links = _compare_all(where, state, tally)
+    elif plan.is_exact:
         step = partial(link_prefixes, threshold=plan.threshold)
         links = engine.map_groups(
             _prefixes(where, state, tally), [_POSTINGS_VIEW], step, None, no_progress
@@ -313,6 +321,15 @@ def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
         step = partial(of_references, column="component", num_references=documents.num_references)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
+
+
+def _compare_all(where: Rows, state: _Sketched, tally: Tally) -> Table:
+    """The links of every two documents that are a pair, for measures that no prefix filter knows."""
+    sketches, documents, _, config, engine = state
+    step = engine.counting(to_compared, tally)
+    compared = engine.map_read("compared", documents, sketches, where, step, schema.COMPARED)
+    steps = AllPairs(config=config, num_references=documents.num_references)
+    return engine.map_block_pairs(compared, steps, schema.LINKS, tally.add)
 
 
 def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:

@@ -10,6 +10,7 @@ import secrets
 from typing import Any, Final, Self, Unpack, cast, get_args
 
 from neardup.config.checks import (
+    SET_MEASURES,
     as_bytes,
     as_columns,
     as_encoding,
@@ -333,7 +334,7 @@ class Config(_BesidesSettings):
     def for_format(self, signature_format: str) -> Self:
         """Return the settings for reading what was written with signatures of this format, also by an older version."""
         is_older = signature_format.partition(" ")[0] in _SEPARATING_FORMATS
-        has_texts = self.measure in ("jaccard", "containment") and self.items_column is None
+        has_texts = self.measure in SET_MEASURES and self.items_column is None
         return self.with_invisible(separates=is_older and has_texts)
 
     def with_invisible(self, *, separates: bool) -> Self:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.measures import jaccard
 from neardup.measures.base import Sketched
 from neardup.measures.registry import measure_of
@@ -41,7 +42,9 @@ def sketch(
     groups = batch.column("group")
     sampler = Sampler(hold) if is_sampled else None
     sketched: Sketched | jaccard.Collected
-    if plan.is_exact:
+    is_set = config.measure in SET_MEASURES
+    columns: list[pa.Array]
+    if plan.is_exact and is_set:
         sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold, secret)
         ends = pa.array(sketched.sets.ends)
         shingles = pa.array(sketched.sets.shingles.view(np.int64))
@@ -66,7 +69,11 @@ def sketch(
             *([_only_ignored(text, sketched.sizes, config)] if config.ignore else []),
             *columns,
         ],
-        schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore)),
+        schema=schema.sketches(
+            plan.bands,
+            has_shingles=is_sampled or (plan.is_exact and is_set),
+            ignores=bool(config.ignore),
+        ),
     )
 
 
