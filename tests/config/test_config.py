@@ -548,14 +548,6 @@ def test_a_measure_with_one_bit_slots_has_more_slots(measure, num_perm):
         ({"measure": "weighted", "dimension": 4}, "`dimension` needs a vector measure"),
         ({"measure": "cosine", "packed": True}, "`packed` needs the measure 'hamming'"),
         (
-            {"measure": "cosine", "method": "exact"},
-            "the exact join compares by 'jaccard', got `measure` 'cosine'",
-        ),
-        (
-            {"measure": "weighted", "recall": 1},
-            "the exact join compares by 'jaccard', got `measure` 'weighted'",
-        ),
-        (
             {"measure": "weighted", "multiset": True},
             "`multiset` and the measure 'weighted' cannot be combined",
         ),

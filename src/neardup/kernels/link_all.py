@@ -55,11 +55,12 @@ def join_vectors(products, docs, others, roles, only_against, threshold, margin,
                 continue
             if find_root(parents, doc) == find_root(parents, num_docs + other):
                 continue
-            if product < sure:
-                value = cosine(docs[0][doc], others[0][other], docs[1][doc] * others[1][other])
-                if value < threshold:
-                    continue
-            join(parents, doc, num_docs + other)
+            if product >= sure:
+                join(parents, doc, num_docs + other)
+                continue
+            value = cosine(docs[0][doc], others[0][other], docs[1][doc] * others[1][other])
+            if value >= threshold:
+                join(parents, doc, num_docs + other)
 
 
 @kernel
@@ -87,10 +88,8 @@ def join_points(products, docs, others, roles, only_against, threshold, bounds, 
                 continue
             if find_root(parents, doc) == find_root(parents, num_docs + other):
                 continue
-            if not distance + rounding <= near:
-                if nearness(docs[0][doc], others[0][other]) < threshold:
-                    continue
-            join(parents, doc, num_docs + other)
+            if distance + rounding <= near or nearness(docs[0][doc], others[0][other]) >= threshold:
+                join(parents, doc, num_docs + other)
 
 
 @kernel

@@ -76,9 +76,9 @@ class AllPairs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """Documents that are compared with others; `approximate` depends on the type of the items."""
+    """Documents that are compared with others; `items` are those of the measure, and `approximate` depends on their type."""
 
-    items: Items
+    items: Any
     rows: I64
     groups: I64
     is_reference: Bools

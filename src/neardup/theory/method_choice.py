@@ -102,7 +102,7 @@ def _first_pass(contents: Contents) -> float:
 
 
 def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
-    """Choose the exact join if its cost is small, or at most FAIR_PRICE times that of LSH.
+    """Choose the exact join if it costs at most FAIR_PRICE times as much as LSH, or at most SMALL_COST.
 
     Args:
         contents: what there is to compare; beyond MAX_SHINGLES its postings do not matter.
@@ -113,21 +113,21 @@ def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
         limit = f"{MAX_SHINGLES / 1e6:.0f} M"
         reason = f"LSH: {_millions(contents)} exceed the {limit} that the exact join can handle"
         return Choice(method="lsh", reason=reason)
+    price = exact_seconds(contents, is_held=is_held) / lsh_seconds(contents, plan)
+    if price <= FAIR_PRICE:
+        reason = f"exact join: it finds every pair at {price:.1f} times the cost of LSH ({_millions(contents)})"
+        return Choice(method="exact", reason=reason)
     if worst_seconds(contents, is_held=is_held) <= SMALL_COST:
         reason = (
             f"exact join: it finds every pair, and the documents are few ({_millions(contents)})"
         )
         return Choice(method="exact", reason=reason)
-    price = exact_seconds(contents, is_held=is_held) / lsh_seconds(contents, plan)
-    if price <= FAIR_PRICE:
-        reason = f"exact join: it finds every pair at {price:.1f} times the cost of LSH ({_millions(contents)})"
-        return Choice(method="exact", reason=reason)
     reason = f"LSH: the exact join would cost {price:.1f} times as much ({_millions(contents)})"
     return Choice(method="lsh", reason=reason)
 
 
-def choose_all_pairs(contents: Contents, plan: Plan) -> Choice:
-    """Choose the comparison of every two documents if it takes at most MAX_OPERATIONS.
+def all_pairs_operations(contents: Contents, plan: Plan) -> float:
+    """Return how many operations it takes to compare every two documents.
 
     Args:
         contents: the number of documents, and for weights the number of all their items.
@@ -140,7 +140,12 @@ def choose_all_pairs(contents: Contents, plan: Plan) -> Choice:
     else:
         width = plan.dimension or 1
     pairs = contents.documents * (contents.documents - 1) / 2
-    operations = pairs * (_PAIR_OPERATIONS + width * _OPERATIONS[plan.measure])
+    return pairs * (_PAIR_OPERATIONS + width * _OPERATIONS[plan.measure])
+
+
+def choose_all_pairs(contents: Contents, plan: Plan) -> Choice:
+    """Choose the comparison of every two documents if it takes at most MAX_OPERATIONS; arguments as above."""
+    operations = all_pairs_operations(contents, plan)
     compared = f"all {contents.documents:,} documents"
     if operations <= MAX_OPERATIONS:
         reason = f"exact comparison of {compared}: it finds every pair, and they are few"

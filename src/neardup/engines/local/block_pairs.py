@@ -96,4 +96,4 @@ def _pieces(batches: Iterable[pa.RecordBatch], end: int) -> Iterator[pa.RecordBa
 
 
 def _row_bytes(batch: pa.RecordBatch) -> float:
-    return max(1.0, batch.nbytes / batch.num_rows)
+    return max(1.0, float(batch.nbytes) / batch.num_rows)

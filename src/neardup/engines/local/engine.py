@@ -27,6 +27,7 @@ from neardup.engines.base import (
     CountStep,
     Documents,
     DocumentStep,
+    PairSteps,
     Table,
     TableView,
     no_progress,

@@ -34,6 +34,7 @@ from neardup.engines.spark.arrow_steps import (
     large,
     large_table,
     map_frame,
+    plain,
     spark_schema,
 )
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
@@ -296,7 +297,7 @@ class SparkEngine:
         is_linked = parents != np.arange(rows.size)
         if not is_linked.any():
             return self.empty(schema)
-        forest = pa.table([rows[is_linked], rows[parents[is_linked]]], schema=schema)
+        forest = pa.table([rows[is_linked], rows[parents[is_linked]]], schema=plain(schema))
         return self.spark.createDataFrame(forest)
 
     def count(
