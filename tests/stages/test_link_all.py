@@ -276,3 +276,30 @@ def test_compiled_kernels_are_plain_python(name, monkeypatch):
         pairs.link(block, batch.slice(25), 25),
     ]
     assert sum(links.num_rows for links in compiled) > 2
+
+
+@pytest.mark.parametrize("where", ["block", "link", "verify"])
+def test_an_interrupted_run_resumes_to_the_same_bytes(where, tmp_path, monkeypatch):
+    rows = [{"vector": vector.tolist()} for vector in documents("cosine", 7)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    settings = {"measure": "cosine", "threshold": 0.9, "method": "exact", "pairs": True}
+
+    def run(name):
+        neardup.deduplicate(tmp_path / "a.jsonl", out=tmp_path / name, **settings)
+        paths = sorted((tmp_path / name).rglob("*.*"))
+        return {path.name: path.read_bytes() for path in paths if path.name != "report.json"}
+
+    whole = run("whole")
+    with monkeypatch.context() as patch:
+
+        def fail(*_, **__):
+            raise KeyboardInterrupt
+
+        if where == "verify":
+            patch.setattr("neardup.pipeline.verify", fail)
+        else:
+            patch.setattr(AllPairs, where, fail)
+        with pytest.raises(KeyboardInterrupt):
+            run("again")
+    assert run("again") == whole
+    assert len(whole) > 3

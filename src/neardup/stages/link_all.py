@@ -76,7 +76,7 @@ class AllPairs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """Documents that are compared with others; `items` are those of the measure, and `approximate` depends on their type."""
+    """Documents that are compared with others; the type of `items` is that of the measure."""
 
     items: Any
     rows: I64

@@ -76,6 +76,8 @@ R = TypeVar("R")
 _GROUPING_COST: Final = 6
 # Of a block of documents that is compared with all others, its copies and its approximation.
 _BLOCK_COST: Final = 8
+# Every block takes a pass over the documents, so it is never smaller, however little memory is left.
+_MIN_BLOCK_BYTES: Final = 8 << 20
 # Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: with more ranges than
 # this, it is sorted.
 _MAX_RANGES: Final = 32
@@ -164,7 +166,7 @@ class LocalEngine(Threads):
         if self._memory is None:
             block_bytes = BLOCK_BYTES
         else:
-            block_bytes = min(BLOCK_BYTES, self.room() // _BLOCK_COST)
+            block_bytes = min(BLOCK_BYTES, max(_MIN_BLOCK_BYTES, self.room() // _BLOCK_COST))
         return map_block_pairs(
             lambda: batches_of(table, columns), steps, self.threads, block_bytes, advance
         )
