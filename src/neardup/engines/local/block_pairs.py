@@ -96,4 +96,5 @@ def _pieces(batches: Iterable[pa.RecordBatch], end: int) -> Iterator[pa.RecordBa
 
 
 def _row_bytes(batch: pa.RecordBatch) -> float:
-    return max(1.0, float(batch.nbytes) / batch.num_rows)
+    num_bytes: int = batch.nbytes
+    return max(1.0, num_bytes / batch.num_rows)
