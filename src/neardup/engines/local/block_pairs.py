@@ -96,5 +96,4 @@ def _pieces(batches: Iterable[pa.RecordBatch], end: int) -> Iterator[pa.RecordBa
 
 
 def _row_bytes(batch: pa.RecordBatch) -> float:
-    num_bytes: int = batch.nbytes
-    return max(1.0, num_bytes / batch.num_rows)
+    return float(max(1.0, batch.nbytes / batch.num_rows))
