@@ -87,11 +87,16 @@ def load_table(*, separates_invisible: bool = False) -> UnicodeTable:
 
     With `separates_invisible`, invisible characters separate words, as before `fast-3`.
     """
-    if separates_invisible:
-        table = load_table()
-        entries = table.entries & ~np.uint32(INVISIBLE)
-        entries.flags.writeable = False
-        return table._replace(entries=entries)
+    table = _stored_table()
+    if not separates_invisible:
+        return table
+    entries = table.entries & ~np.uint32(INVISIBLE)
+    entries.flags.writeable = False
+    return table._replace(entries=entries)
+
+
+@cache
+def _stored_table() -> UnicodeTable:
     resource = importlib.resources.files("neardup.kernels").joinpath("unicode14.npz")
     with resource.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         table = UnicodeTable(
