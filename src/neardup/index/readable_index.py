@@ -25,7 +25,7 @@ from neardup.index.settings import (
     is_id,
     rebuilding,
 )
-from neardup.index.sketches import Sketches, sketch_contents
+from neardup.index.sketches import Sketches
 from neardup.index.store import Store
 from neardup.measures.registry import measure_of
 
@@ -187,8 +187,7 @@ class ReadableIndex:
         return self._settings.store == "signature"
 
     def _sketch(self, text: Any) -> Sketches:
-        sketches = sketch_contents(one_content(text, self.config), self._settings.plan, self.config)
-        return sketches._replace(items=None) if self._is_estimate else sketches
+        return bulk.sketch_batch(one_content(text, self.config), self._settings)
 
     def _read(
         self,
