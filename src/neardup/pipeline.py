@@ -36,7 +36,6 @@ from neardup.measures.registry import holds_items
 from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
-from neardup.stages.link_all import AllPairs, to_compared
 from neardup.stages.list_pairs import FoundPairs, count_pairs, list_pairs
 from neardup.stages.prefix import collect, count, num_places, prefix
 from neardup.stages.select import of_references, select, thin
@@ -321,6 +320,9 @@ def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Ta
 
 def _compare_all(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table:
     """The links of every two documents that are a pair, for measures that no prefix filter knows."""
+    # Other runs do without its kernels.
+    from neardup.stages.link_all import AllPairs, to_compared
+
     engine = state.engine
     documents = state.documents
     step = engine.counting(to_compared, tally)
