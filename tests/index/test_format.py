@@ -225,7 +225,8 @@ def test_documents_cannot_be_added_to_an_index_of_the_older_folding(fast_2, addi
 
 
 def test_an_index_of_the_older_folding_is_built_again_from_its_texts(tmp_path):
-    with Index.open(GOLDEN / "fast-2-text.index", read_only=True) as old:
+    shutil.copytree(GOLDEN / "fast-2-text.index", tmp_path / "old.index")
+    with Index.open(tmp_path / "old.index", read_only=True) as old:
         old.export(tmp_path / "all.jsonl")
         settings = {name: getattr(old.config, name) for name in ("size", "num_perm", "threshold")}
     with Index.create(tmp_path / "new.index", store="text", **settings) as index:
