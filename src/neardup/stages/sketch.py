@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.io.records import text_bytes
 from neardup.measures import jaccard
 from neardup.measures.base import Sketched
@@ -43,7 +44,9 @@ def sketch(
     sampler = Sampler(hold) if is_sampled else None
     group_numbers = groups.to_numpy()
     sketched: Sketched | jaccard.Collected
-    if plan.is_exact:
+    is_set = config.measure in SET_MEASURES
+    columns: list[pa.Array]
+    if plan.is_exact and is_set:
         sketched = jaccard.collect_texts(text, config, group_numbers, hold, secret)
         ends = pa.array(sketched.sets.ends)
         shingles = pa.array(sketched.sets.shingles.view(np.int64))
@@ -69,7 +72,11 @@ def sketch(
             pa.array(sketched.held_at),
             *columns,
         ],
-        schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=config.ignores_shingles),
+        schema=schema.sketches(
+            plan.bands,
+            has_shingles=is_sampled or (plan.is_exact and is_set),
+            ignores=config.ignores_shingles,
+        ),
     )
 
 
