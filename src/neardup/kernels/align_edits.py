@@ -6,7 +6,8 @@ agree outweigh those that do not; rare words weigh more. Clusters that are near 
 choices are measured in docs/decisions/0046.
 
 A gram that stands in many places of both texts is no seed: MAX_SEEDS bounds the pairs of its places.
-So the seeds are at most a few per word, and all steps are about linear in the words.
+So the seeds are at most a few per word, and all steps are about linear in the words. Long runs of
+equal words are seeds in any case.
 """
 
 import numpy as np
@@ -36,6 +37,8 @@ REACH = 20
 # At the ends of a span, the words that agree have this share of the weight of all.
 MIN_SHARE = 0.28
 ROUNDS = 3
+# What is left of a cluster beside a span is searched again, to this depth.
+MAX_SPLITS = 4
 # Spans are joined if they are so near in one text, and so near in the other.
 MAX_NEAR_GAP = 30
 MAX_FAR_GAP = 150
@@ -145,7 +148,24 @@ def _order_by(values, num_values):
 
 
 @inner
-def _find_seeds(firsts, weights, num_a):
+def _list_long_runs(runs, num_a, seeds, to):
+    """Add what each run has behind the runs before it, so that all together are no longer than text a."""
+    end = np.int64(0)
+    for run in range(runs.shape[0]):
+        skipped = max(np.int64(0), end - runs[run, 0])
+        if runs[run, 2] - skipped < RUN_WORDS:
+            continue
+        end = runs[run, 0] + runs[run, 2]
+        seeds[to, 0] = runs[run, 0] + skipped
+        seeds[to, 1] = end
+        seeds[to, 2] = runs[run, 1] + skipped + num_a
+        seeds[to, 3] = runs[run, 1] + runs[run, 2] + num_a
+        to += 1
+    return to
+
+
+@inner
+def _find_seeds(firsts, weights, num_a, long_runs):
     """Return all seeds, as (start and end in a, start and end in b), in order of where they begin in a."""
     every = np.arange(firsts.size)
     uncommon = np.empty(firsts.size, np.int64)
@@ -173,13 +193,14 @@ def _find_seeds(firsts, weights, num_a):
         np.empty(pairs.size, np.int64),
         np.empty(pairs.size, np.int64),
     )
-    room = _count_seeds(runs, num_a, *run_tables)
+    room = long_runs.shape[0] + _count_seeds(runs, num_a, *run_tables)
     room += _count_seeds(pairs, num_uncommon_a, *pair_tables)
     seeds = np.empty((room, 4), np.int64)
     to = _list_seeds(runs, every, num_a, RUN_WORDS, run_tables, seeds, 0)
-    _list_seeds(pairs, uncommon, num_uncommon_a, 2, pair_tables, seeds, to)
+    to = _list_seeds(pairs, uncommon, num_uncommon_a, 2, pair_tables, seeds, to)
+    room = _list_long_runs(long_runs, num_a, seeds, to)
     ordered = np.empty((room, 4), np.int64)
-    order = _order_by(seeds[:, 0], num_a)
+    order = _order_by(seeds[:room, 0], num_a)
     for to in range(room):
         for side in range(4):
             ordered[to, side] = seeds[order[to], side]
@@ -226,25 +247,29 @@ def _cluster(seeds, num_a, num_words):
 
 
 @inner
-def _box_clusters(seeds, clusters, numbers):
-    """Return the box of every cluster, as seeds are, and its number of seeds; write the number of each seed's cluster."""
+def _number_clusters(clusters):
+    """Replace the first seed of each cluster by the number of the cluster; return how many there are."""
     num_clusters = 0
-    boxes = np.empty((seeds.shape[0], 5), np.int64)
-    for seed in range(seeds.shape[0]):
+    for seed in range(clusters.size):
+        # The first seed is the smallest one, so its number is known before it is asked for.
         if clusters[seed] == seed:
-            numbers[seed] = num_clusters
-            for side in range(4):
-                boxes[num_clusters, side] = seeds[seed, side]
-            boxes[num_clusters, 4] = 0
+            clusters[seed] = num_clusters
             num_clusters += 1
-        number = numbers[clusters[seed]]
-        numbers[seed] = number
-        boxes[number, 0] = min(boxes[number, 0], seeds[seed, 0])
-        boxes[number, 1] = max(boxes[number, 1], seeds[seed, 1])
-        boxes[number, 2] = min(boxes[number, 2], seeds[seed, 2])
-        boxes[number, 3] = max(boxes[number, 3], seeds[seed, 3])
-        boxes[number, 4] += 1
-    return boxes[:num_clusters]
+        else:
+            clusters[seed] = clusters[clusters[seed]]
+    return num_clusters
+
+
+@inner
+def _box_of(seeds, order, first, stop):
+    """Return the box of some seeds: start and end in a, start and end in b."""
+    start_a, end_a, start_b, end_b = seeds[order[first]]
+    for at in range(first + 1, stop):
+        seed = order[at]
+        end_a = max(end_a, seeds[seed, 1])
+        start_b = min(start_b, seeds[seed, 2])
+        end_b = max(end_b, seeds[seed, 3])
+    return start_a, end_a, start_b, end_b
 
 
 @inner
@@ -423,30 +448,75 @@ def _join_near(spans, parents):
 
 
 @inner
-def _refine_clusters(firsts, weights, num_a, min_words, boxes, runs, run_ends, scratch):
-    """Return the spans of clusters in which enough words agree, each with the number of its cluster."""
+def _first_from(seeds, order, first, stop, start):
+    """Return the first of some seeds, in the order of a, that begins at `start` or later."""
+    while first < stop:
+        middle = (first + stop) >> 1
+        if seeds[order[middle], 0] < start:
+            first = middle + 1
+        else:
+            stop = middle
+    return first
+
+
+@inner
+def _refine_clusters(texts, min_words, seeds, numbers, num_clusters, runs, run_ends, scratch):
+    """Return the spans of clusters in which enough words agree, each with the number of its cluster.
+
+    texts  (firsts, weights, num_a)
+
+    Seeds before and behind a span of their cluster may make spans of their own.
+    """
+    firsts, weights, num_a = texts
     partners, matched, newest, before = scratch
-    spans = np.empty((boxes.shape[0], 5), np.int64)
+    order = _order_by(numbers, num_clusters)
+    spans = np.empty((seeds.shape[0], 5), np.int64)
+    todo = np.empty((2 * MAX_SPLITS + 2, 3), np.int64)
     num_spans = 0
-    for cluster in range(boxes.shape[0]):
-        if boxes[cluster, 4] < 2:
-            continue
-        first = run_ends[cluster]
-        stop = run_ends[cluster + 1]
-        box = (boxes[cluster, 0], boxes[cluster, 1], boxes[cluster, 2], boxes[cluster, 3])
-        _match_runs(firsts, runs, first, stop, partners)
-        box = _refine(firsts, weights, num_a, box, partners, matched, newest, before)
-        start_a, end_a, start_b, end_b = box
-        if end_a > start_a and end_b > start_b:
+    first = 0
+    while first < order.size:
+        cluster = numbers[order[first]]
+        stop = first
+        while stop < order.size and numbers[order[stop]] == cluster:
+            stop += 1
+        _match_runs(firsts, runs, run_ends[cluster], run_ends[cluster + 1], partners)
+        todo[0, 0] = first
+        todo[0, 1] = stop
+        todo[0, 2] = 0
+        num_todo = 1
+        while num_todo:
+            num_todo -= 1
+            low, high, depth = todo[num_todo]
+            if high == low:
+                continue
+            box = _box_of(seeds, order, low, high)
+            if high - low == 1 and box[1] - box[0] < MAX_PAIR_WORDS:
+                continue
+            box = _refine(firsts, weights, num_a, box, partners, matched, newest, before)
+            start_a, end_a, start_b, end_b = box
+            if end_a == start_a or end_b == start_b:
+                continue
             _match_rest(firsts, box, partners, matched, newest, before)
-            if _num_matched(matched, start_a, end_a) >= min_words:
-                spans[num_spans, 0] = start_a
-                spans[num_spans, 1] = end_a
-                spans[num_spans, 2] = start_b
-                spans[num_spans, 3] = end_b
-                spans[num_spans, 4] = cluster
-                num_spans += 1
-        _forget_runs(runs, first, stop, partners)
+            if _num_matched(matched, start_a, end_a) < min_words:
+                continue
+            spans[num_spans, 0] = start_a
+            spans[num_spans, 1] = end_a
+            spans[num_spans, 2] = start_b
+            spans[num_spans, 3] = end_b
+            spans[num_spans, 4] = cluster
+            num_spans += 1
+            if depth == MAX_SPLITS:
+                continue
+            todo[num_todo, 0] = low
+            todo[num_todo, 1] = _first_from(seeds, order, low, high, start_a)
+            todo[num_todo, 2] = depth + 1
+            num_todo += 1
+            todo[num_todo, 0] = _first_from(seeds, order, low, high, end_a)
+            todo[num_todo, 1] = high
+            todo[num_todo, 2] = depth + 1
+            num_todo += 1
+        _forget_runs(runs, run_ends[cluster], run_ends[cluster + 1], partners)
+        first = stop
     order = _order_by(spans[:num_spans, 0], num_a)
     ordered = np.empty((num_spans, 5), np.int64)
     for to in range(num_spans):
@@ -497,12 +567,13 @@ def _choose(spans, words, num_a):
 
 
 @kernel
-def edited_spans(words, num_a, min_words):
+def edited_spans(words, num_a, min_words, long_runs):
     """Return the spans that agree, the words that do, and where the words of each span end.
 
     words      uint64[num_words]      the word hashes of text a, then those of text b
     num_a      int64                  words of text a
     min_words  int64                  matched words of a span
+    long_runs  int64[num_runs, 3]     of `shared_runs`: seeds however often they are repeated
 
     spans      int64[num_spans, 4]    start and end in a, start and end in b, in words; in the order of a
     matches    int64[num_matches, 2]  equal words, one of a and one of b, in the order of a
@@ -513,18 +584,21 @@ def edited_spans(words, num_a, min_words):
     number_equal(words, firsts)
     weights = np.empty(num_words, np.float64)
     _weigh(firsts, np.zeros(num_words, np.int64), weights)
-    seeds = _find_seeds(firsts, weights, num_a)
-    numbers = np.empty(seeds.shape[0], np.int64)
-    boxes = _box_clusters(seeds, _cluster(seeds, num_a, num_words), numbers)
-    run_ends = np.empty(boxes.shape[0] + 1, np.int64)
-    runs = _find_runs(seeds, numbers, boxes.shape[0], num_words, run_ends)
+    seeds = _find_seeds(firsts, weights, num_a, long_runs)
+    numbers = _cluster(seeds, num_a, num_words)
+    num_clusters = _number_clusters(numbers)
+    run_ends = np.empty(num_clusters + 1, np.int64)
+    runs = _find_runs(seeds, numbers, num_clusters, num_words, run_ends)
     scratch = (
         np.full(num_words, NOWHERE, np.int64),
         np.full(num_words, NOWHERE, np.int64),
         np.full(num_words, NOWHERE, np.int64),
         np.full(num_words, NOWHERE, np.int64),
     )
-    spans = _refine_clusters(firsts, weights, num_a, min_words, boxes, runs, run_ends, scratch)
+    texts = (firsts, weights, num_a)
+    spans = _refine_clusters(
+        texts, min_words, seeds, numbers, num_clusters, runs, run_ends, scratch
+    )
     roots = np.empty(spans.shape[0], np.int64)
     _join_near(spans, roots)
     members = _order_by(roots, spans.shape[0])
