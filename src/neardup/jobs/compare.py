@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import html_view, schema
+from neardup.align.shared_passages import Passage, SharedPassages, share_passages
+from neardup.align.words_in_text import words_of
 from neardup.config import Config
 from neardup.config.checks import SET_MEASURES, asks_containment
 from neardup.config.setting_types import Settings
@@ -34,6 +36,10 @@ class Comparison:
         shingles_a: distinct shingles of a.
         shingles_b: distinct shingles of b.
         shared: distinct shingles that both contain.
+        passages: the passages that the texts share, in the order of a; None without the setting
+            `passages`.
+        share_a: the share of a's words that lie in a passage.
+        share_b: the same of b.
     """
 
     jaccard: float
@@ -44,10 +50,19 @@ class Comparison:
     shingles_a: int
     shingles_b: int
     shared: int
+    passages: tuple[Passage, ...] | None = None
+    share_a: float | None = None
+    share_b: float | None = None
 
     def _repr_html_(self) -> str:
         """Show the comparison in a notebook."""
-        rows = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        rows = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name == "passages" and value is not None:
+                value = len(value)
+            if value is not None:
+                rows.append((field.name, value))
         return html_view.view(f"Jaccard similarity {self.jaccard:.4f}", html_view.facts(rows))
 
     def similarity(self, measure: str) -> float:
@@ -72,7 +87,8 @@ def compare(
     0.8
     """
     chosen = for_texts(Config.of(config, **settings))
-    sets = text_sets(usable_texts([a, b], chosen), chosen)
+    texts = usable_texts([a, b], chosen)
+    sets = text_sets(texts, chosen)
     first = sets.shingles[: sets.ends[1]]
     second = sets.shingles[sets.ends[1] :]
     signatures = set_signatures(sets, chosen)
@@ -80,6 +96,7 @@ def compare(
     union = first.size + second.size - shared
     similarity = shared / union if union else 0.0
     largest = shared / max(1, min(first.size, second.size))
+    found = _shared_passages(texts, chosen) if chosen.passages else None
     return Comparison(
         jaccard=similarity,
         estimate=float((signatures[0] == signatures[1]).mean())
@@ -91,7 +108,41 @@ def compare(
         shingles_a=first.size,
         shingles_b=second.size,
         shared=shared,
+        passages=None if found is None else tuple(found.passages()),
+        share_a=None if found is None else found.share_a,
+        share_b=None if found is None else found.share_b,
     )
+
+
+def passages(
+    a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]
+) -> list[Passage]:
+    """Return the passages that two texts share, in the order of a.
+
+    By default these are all runs of at least 8 words that both texts have, in any order: places in a
+    that lie in no longer one, each with the leftmost place in b. With edits=True they are stretches
+    copied with edits, in which at least 18 words agree. `min_words` changes both numbers. Words are
+    compared folded, as in shingles.
+
+    Args:
+        a: a text.
+        b: another one.
+        config: settings to start from.
+        settings: fields of Config by name: `edits` and `min_words`, and how words are folded.
+
+    >>> copied = "The ferry to the island leaves at nine."
+    >>> [found] = passages(f"We read: {copied}", f"{copied} It is never late.", min_words=5)
+    >>> found.words, found.start_a, found.end_a
+    (8, 9, 47)
+    """
+    asked = {"passages": True, **settings}
+    chosen = for_texts(Config.of(config, **asked))
+    return _shared_passages(usable_texts([a, b], chosen), chosen).passages()
+
+
+def _shared_passages(texts: pa.Array, config: Config) -> SharedPassages:
+    a, b = (words_of(text, config) for text in texts.to_pylist())
+    return share_passages(a, b, config)
 
 
 def shingles(

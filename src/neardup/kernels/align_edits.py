@@ -395,12 +395,17 @@ def _heaviest(weights, matched, start, end):
 
 
 @inner
-def _refine(firsts, weights, num_a, box, partners, matched, newest, before):
-    """Return the box with the ends of each side chosen by the words of the other side; empty if nothing is left."""
+def _refine(texts, box, bounds, scratch):
+    """Return the box with the ends of each side chosen by the words of the other side; empty if nothing is left.
+
+    bounds  the words of a that the box may have
+    """
+    firsts, weights, num_a = texts
+    partners, matched, newest, before = scratch
     start_a, end_a, start_b, end_b = box
     for _ in range(ROUNDS):
-        low = max(np.int64(0), start_a - REACH)
-        high = min(num_a, end_a + REACH)
+        low = max(bounds[0], start_a - REACH)
+        high = min(bounds[1], end_a + REACH)
         _match_rest(firsts, (low, high, start_b, end_b), partners, matched, newest, before)
         start_a, end_a = _heaviest(weights, matched, low, high)
         low = max(num_a, start_b - REACH)
@@ -424,6 +429,10 @@ def _num_matched(matched, start, end):
 def _is_near(one, other):
     gap_a = max(one[0], other[0]) - min(one[1], other[1])
     gap_b = max(one[2], other[2]) - min(one[3], other[3])
+    is_same_a = -2 * gap_a > min(one[1] - one[0], other[1] - other[0])
+    is_same_b = -2 * gap_b > min(one[3] - one[2], other[3] - other[2])
+    if is_same_a != is_same_b:  # two copies of one stretch
+        return False
     return min(gap_a, gap_b) <= MAX_NEAR_GAP and max(gap_a, gap_b) <= MAX_FAR_GAP
 
 
@@ -460,6 +469,14 @@ def _first_from(seeds, order, first, stop, start):
 
 
 @inner
+def _push(todo, num_todo, part, bounds, depth):
+    todo[num_todo, 0], todo[num_todo, 1] = part
+    todo[num_todo, 2], todo[num_todo, 3] = bounds
+    todo[num_todo, 4] = depth
+    return num_todo + 1
+
+
+@inner
 def _refine_clusters(texts, min_words, seeds, numbers, num_clusters, runs, run_ends, scratch):
     """Return the spans of clusters in which enough words agree, each with the number of its cluster.
 
@@ -471,7 +488,7 @@ def _refine_clusters(texts, min_words, seeds, numbers, num_clusters, runs, run_e
     partners, matched, newest, before = scratch
     order = _order_by(numbers, num_clusters)
     spans = np.empty((seeds.shape[0], 5), np.int64)
-    todo = np.empty((2 * MAX_SPLITS + 2, 3), np.int64)
+    todo = np.empty((2 * MAX_SPLITS + 2, 5), np.int64)
     num_spans = 0
     first = 0
     while first < order.size:
@@ -480,19 +497,17 @@ def _refine_clusters(texts, min_words, seeds, numbers, num_clusters, runs, run_e
         while stop < order.size and numbers[order[stop]] == cluster:
             stop += 1
         _match_runs(firsts, runs, run_ends[cluster], run_ends[cluster + 1], partners)
-        todo[0, 0] = first
-        todo[0, 1] = stop
-        todo[0, 2] = 0
-        num_todo = 1
+        num_todo = _push(todo, 0, (first, stop), (np.int64(0), num_a), 0)
         while num_todo:
             num_todo -= 1
-            low, high, depth = todo[num_todo]
+            low, high, bound_low, bound_high, depth = todo[num_todo]
             if high == low:
                 continue
-            box = _box_of(seeds, order, low, high)
-            if high - low == 1 and box[1] - box[0] < MAX_PAIR_WORDS:
+            start_a, end_a, start_b, end_b = _box_of(seeds, order, low, high)
+            if high - low == 1 and end_a - start_a < MAX_PAIR_WORDS:
                 continue
-            box = _refine(firsts, weights, num_a, box, partners, matched, newest, before)
+            box = (start_a, min(end_a, bound_high), start_b, end_b)
+            box = _refine(texts, box, (bound_low, bound_high), scratch)
             start_a, end_a, start_b, end_b = box
             if end_a == start_a or end_b == start_b:
                 continue
@@ -505,16 +520,11 @@ def _refine_clusters(texts, min_words, seeds, numbers, num_clusters, runs, run_e
             spans[num_spans, 3] = end_b
             spans[num_spans, 4] = cluster
             num_spans += 1
-            if depth == MAX_SPLITS:
-                continue
-            todo[num_todo, 0] = low
-            todo[num_todo, 1] = _first_from(seeds, order, low, high, start_a)
-            todo[num_todo, 2] = depth + 1
-            num_todo += 1
-            todo[num_todo, 0] = _first_from(seeds, order, low, high, end_a)
-            todo[num_todo, 1] = high
-            todo[num_todo, 2] = depth + 1
-            num_todo += 1
+            if depth < MAX_SPLITS:
+                middle = _first_from(seeds, order, low, high, start_a)
+                num_todo = _push(todo, num_todo, (low, middle), (bound_low, start_a), depth + 1)
+                middle = _first_from(seeds, order, low, high, end_a)
+                num_todo = _push(todo, num_todo, (middle, high), (end_a, bound_high), depth + 1)
         _forget_runs(runs, run_ends[cluster], run_ends[cluster + 1], partners)
         first = stop
     order = _order_by(spans[:num_spans, 0], num_a)
