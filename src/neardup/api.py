@@ -24,7 +24,7 @@ from neardup.io.documents.discover import paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
 from neardup.jobs.adapters import check_against_index, run_files
-from neardup.jobs.compare import compare
+from neardup.jobs.compare import compare_passages
 from neardup.jobs.containment import pipeline_for, removal_for
 from neardup.jobs.explain import (
     Explanation,
@@ -372,7 +372,7 @@ def explain(
     values |= dict(zip(("text", "kept_text"), texts or (None, None), strict=True))
     return Explanation(
         **values,
-        comparison=compare(*texts, config=Config.of(config, html=False)) if texts else None,
+        comparison=compare_passages(*texts, config) if texts else None,
     )
 
 

@@ -25,9 +25,7 @@ def lay_out(
     """Draw two texts: the shared parts if most differs, otherwise code line by line and prose word by word."""
     if shared_parts.is_mostly_different(passages):
         yield from titles
-        yield from shared_parts.listing(
-            shared_parts.shared_parts(*texts), texts[0], symbols.ellipsis
-        )
+        yield from shared_parts.list_shared(texts, symbols.ellipsis)
         return
     if not is_wide:
         yield Text(f"--- {titles[0]}", sides.STYLE_A)

@@ -114,6 +114,17 @@ def compare(
     )
 
 
+def compare_passages(a: str, b: str, config: Config) -> Comparison:
+    """Compare the texts of two documents of a run, as they were compared there, and list what they share."""
+    return compare(
+        a,
+        b,
+        config=Config.of(
+            config, html=False, engine="local", passages=True, edits=False, min_words=None
+        ),
+    )
+
+
 def passages(
     a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]
 ) -> list[Passage]:
