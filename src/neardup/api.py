@@ -90,6 +90,11 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
     chosen, pipeline = removal_for(chosen)
+    if chosen.passages and not chosen.pairs:
+        raise ConfigError(
+            "`passages` needs `pairs`: they are listed with the pairs",
+            hint="pass pairs=True, or call neardup.find_pairs",
+        )
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source) if items is None else None
@@ -168,6 +173,11 @@ def find_pairs(
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out)
             if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
+                if chosen.passages:
+                    raise ConfigError(
+                        f"`passages` needs texts, and the run {paths[0]} stored only its pairs",
+                        hint="find the pairs of the input files",
+                    )
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.config import Config
+from neardup.kernels.folding import INVISIBLE
 from neardup.kernels.keys import shingle_key
 from neardup.kernels.text_words import text_words
 from neardup.kernels.unicode import (
@@ -45,6 +46,11 @@ class WordsInText:
     source: U8
     hashes: U64
     places: I64
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory that the words take."""
+        return self.source.nbytes + self.hashes.nbytes + 2 * self.places.nbytes
 
     @cached_property
     def characters(self) -> I64:
@@ -133,7 +139,7 @@ def _starts_piece(character: str, config: Config) -> bool:
     entry = table.entries[
         int(table.index[point >> BLOCK_SHIFT]) * BLOCK_SIZE + point % BLOCK_SIZE
     ]
-    if entry & NFC_MAYBE or unicodedata.combining(character):
+    if entry & (NFC_MAYBE | INVISIBLE) or unicodedata.combining(character):
         return False
     return unicodedata.is_normalized("NFKC" if config.normalise == "nfkc" else "NFC", character)
 

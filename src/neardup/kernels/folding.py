@@ -21,6 +21,7 @@ COMPOSES = np.uint32(1 << 26)
 SPACE = np.uint32(1 << 27)
 NFC_MAYBE = np.uint32(1 << 28)
 UNKNOWN = np.uint32(1 << 29)
+INVISIBLE = np.uint32(1 << 30)
 REPLACEMENT = np.int64(0xFFFD)
 # Flags that the fast path for three-byte characters cannot handle: all except the kind and
 # composing.

@@ -9,6 +9,7 @@ from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.folding import (
     DIGIT,
     FOLD_MASK,
+    INVISIBLE,
     KIND_MASK,
     NFC_ATTENTION,
     SINGLE,
@@ -62,6 +63,7 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
         at = first
         length = np.int64(0)
         word_start = at
+        word_end = at
         is_number = fold_numbers
         starter = np.uint32(0)
         last_combining = np.uint8(0)
@@ -79,6 +81,8 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
                 point, width = decode(source, at, end)
                 at += width
                 entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+                if entry & INVISIBLE:
+                    continue
                 combining = combining_classes[
                     (np.int64(combining_index[point >> 8]) << 8) + (point & 255)
                 ]
@@ -91,7 +95,7 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
             if kind != WORD and length:
                 hashes[to] = _hash_word(folded, length, is_number, key, masks)
                 places[to, 0] = word_start - first
-                places[to, 1] = here - first
+                places[to, 1] = word_end - first
                 to += 1
                 length = np.int64(0)
                 is_number = fold_numbers
@@ -99,6 +103,7 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
                 continue
             if length == 0:
                 word_start = here
+            word_end = at
             point = (point + np.int64(entry)) & np.int64(FOLD_MASK)
             if point < 0x80:
                 folded[length] = point
@@ -117,7 +122,7 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
         if length:
             hashes[to] = _hash_word(folded, length, is_number, key, masks)
             places[to, 0] = word_start - first
-            places[to, 1] = end - first
+            places[to, 1] = word_end - first
             to += 1
         ends[doc + 1] = to
         is_normal[doc] = normal
