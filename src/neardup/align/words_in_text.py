@@ -134,14 +134,17 @@ def _rewrite(text: str, config: Config) -> tuple[bytes, I64, I64]:
 
 def _starts_piece(character: str, config: Config) -> bool:
     """Whether normalisation never joins a character with what stands before it."""
+    if _entry(character) & INVISIBLE:
+        return False
+    first = unicodedata.normalize("NFKD" if config.normalise == "nfkc" else "NFD", character)[0]
+    return not unicodedata.combining(first) and not _entry(first) & NFC_MAYBE
+
+
+def _entry(character: str) -> int:
     table = load_table()
     point = ord(character)
-    entry = table.entries[
-        int(table.index[point >> BLOCK_SHIFT]) * BLOCK_SIZE + point % BLOCK_SIZE
-    ]
-    if entry & (NFC_MAYBE | INVISIBLE) or unicodedata.combining(character):
-        return False
-    return unicodedata.is_normalized("NFKC" if config.normalise == "nfkc" else "NFC", character)
+    block = int(table.index[point >> BLOCK_SHIFT])
+    return int(table.entries[block * BLOCK_SIZE + point % BLOCK_SIZE])
 
 
 def _normal_form(text: str, config: Config) -> str:
