@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
+    from neardup.align.shared_passages import Passage
     from neardup.api import (
         audit,
         deduplicate,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         StoredDocument,
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
-    from neardup.align.shared_passages import Passage
     from neardup.jobs.compare import Comparison, compare, jaccard, passages, shingles, signatures
     from neardup.jobs.explain import Explanation
     from neardup.report import Audit, Report

@@ -382,7 +382,7 @@ def explain(
     values |= dict(zip(("text", "kept_text"), texts or (None, None), strict=True))
     return Explanation(
         **values,
-        comparison=compare_passages(*texts, config) if texts else None,
+        comparison=compare_passages(texts[0], texts[1], config) if texts else None,
     )
 
 

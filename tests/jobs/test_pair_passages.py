@@ -31,9 +31,7 @@ def essays():
 @pytest.fixture
 def essay_file(tmp_path):
     path = tmp_path / "essays.jsonl"
-    lines = [
-        json.dumps({"id": f"e{at}", "text": text}) + "\n" for at, text in enumerate(essays())
-    ]
+    lines = [json.dumps({"id": f"e{at}", "text": text}) + "\n" for at, text in enumerate(essays())]
     path.write_text("".join(lines), "utf-8")
     return path
 

@@ -48,7 +48,7 @@ def test_many_small_vocabularies_agree_with_the_dynamic_programme():
 
 def test_windows_that_only_seem_equal_change_nothing(monkeypatch):
     """Hashes of windows only save work: with a hash that is always equal, the runs are the same."""
-    monkeypatch.setattr(PLAIN, "mix", lambda value: np.uint64(0))
+    monkeypatch.setattr(PLAIN, "mix", lambda _: np.uint64(0))
     rng = random.Random(4)
     for _ in range(30):
         a, b = ([rng.randrange(3) for _ in range(25)] for _ in "ab")

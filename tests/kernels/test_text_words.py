@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,10 +28,13 @@ def run(kernel, texts, fold_numbers=False):
     places = np.zeros((room, 2), np.int64)
     ends = np.zeros(len(texts) + 1, np.int64)
     is_normal = np.zeros(len(texts), np.bool_)
-    kernel(
-        source, offsets, TABLE, shingle_key(1), fold_numbers, hashes, places, ends, is_normal
+    kernel(source, offsets, TABLE, shingle_key(1), fold_numbers, hashes, places, ends, is_normal)
+    return (
+        hashes[: ends[-1]].tolist(),
+        places[: ends[-1]].tolist(),
+        ends.tolist(),
+        is_normal.tolist(),
     )
-    return hashes[: ends[-1]].tolist(), places[: ends[-1]].tolist(), ends.tolist(), is_normal.tolist()
 
 
 text = st.text("aAbZ09é_É ß.,\n中文かไทИ　٣" + "x" * 5, max_size=60)
@@ -39,12 +44,10 @@ text = st.text("aAbZ09é_É ß.,\n中文かไทИ　٣" + "x" * 5, max_size=60
 def test_words_are_those_of_the_oracle_at_their_places(texts, fold_numbers):
     hashes, places, ends, is_normal = run(text_words.text_words, texts, fold_numbers)
     assert (hashes, places, ends, is_normal) == run(PLAIN.text_words, texts, fold_numbers)
-    expected = [
-        oracles.words(oracles.normalize(each), fold_numbers=fold_numbers) for each in texts
-    ]
+    expected = [oracles.words(oracles.normalize(each), fold_numbers=fold_numbers) for each in texts]
     assert np.diff(ends).tolist() == list(map(len, expected))
     known = {}
-    for word, found in zip(sum(expected, []), hashes, strict=True):
+    for word, found in zip(itertools.chain(*expected), hashes, strict=True):
         assert known.setdefault(word, found) == found
     assert len(set(known.values())) == len(known)
     for number, each in enumerate(texts):

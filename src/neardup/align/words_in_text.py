@@ -64,7 +64,8 @@ class WordsInText:
     def lines_of(self, words: I64) -> I64:
         """Return the line, from 1, that each of these words stands in."""
         breaks = np.flatnonzero(self.source == _LINE_FEED)
-        return np.searchsorted(breaks, self.places[words, 0]).astype(np.int64) + 1
+        lines: I64 = np.searchsorted(breaks, self.places[words, 0]) + 1
+        return lines
 
 
 def words_of(text: str, config: Config) -> WordsInText:

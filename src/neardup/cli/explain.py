@@ -82,7 +82,7 @@ def _explain_pairs(
         texts = comparison = None
         if other_id is not None and not as_json:
             *texts, config = job.read_pair(Path(out), pairs[0])
-            comparison = compare_passages(*texts, config)
+            comparison = compare_passages(texts[0], texts[1], config)
     if as_json:
         render.as_json({"pairs": [dataclasses.asdict(pair) for pair in pairs]})
     elif texts is None or comparison is None:

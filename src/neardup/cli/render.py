@@ -391,9 +391,7 @@ def passages(answer: Comparison, texts: tuple[str, str], min_words: int) -> None
     """Print the passages that two texts share."""
     from neardup.cli import shared_parts
 
-    shown = shared_parts.list_passages(
-        answer.passages or (), texts, _symbols(_console()).ellipsis
-    )
+    shown = shared_parts.list_passages(answer.passages or (), texts, _symbols(_console()).ellipsis)
     _print_lines(["", _passage_counts(answer, min_words), *shown])
 
 

@@ -39,7 +39,9 @@ def list_shared(texts: tuple[str, str], ellipsis: str) -> Iterator[str]:
     yield from list_passages(shared, texts, ellipsis)
 
 
-def list_passages(shared: Sequence[Passage], texts: tuple[str, str], ellipsis: str) -> Iterator[str]:
+def list_passages(
+    shared: Sequence[Passage], texts: tuple[str, str], ellipsis: str
+) -> Iterator[str]:
     """List the positions and the text of passages, the longest first; code or verse line by line."""
     longest_first = sorted(shared, key=lambda passage: (-passage.words, passage.start_a))
     for passage in longest_first[:MAX_PASSAGES]:

@@ -146,8 +146,8 @@ def passages(
     >>> found.words, found.start_a, found.end_a
     (8, 9, 47)
     """
-    asked = {"passages": True, **settings}
-    chosen = for_texts(Config.of(config, **asked))
+    settings.setdefault("passages", True)
+    chosen = for_texts(Config.of(config, **settings))
     return _shared_passages(usable_texts([a, b], chosen), chosen).passages()
 
 

@@ -58,7 +58,9 @@ class TextsInMemory:
 class TextsOnDisk:
     """The texts of some documents of files, copied to a temporary file."""
 
-    def __init__(self, reader: FileReader, is_wanted: npt.NDArray[np.bool_], file: IO[bytes]) -> None:
+    def __init__(
+        self, reader: FileReader, is_wanted: npt.NDArray[np.bool_], file: IO[bytes]
+    ) -> None:
         self._file = file
         self._lock = threading.Lock()
         rows = [np.empty(0, np.int64)]

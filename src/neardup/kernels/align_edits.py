@@ -1,9 +1,9 @@
 """Stretches that one text copies from another with edits: words changed, left out, added, moved.
 
 Seeds are what survives edits: three words in a row, and two neighbouring uncommon words in any order.
-Seeds that are near in both texts make a cluster, whose ends are then chosen so that the words that
-agree outweigh those that do not; rare words weigh more. Clusters that are near become one span. The
-choices are measured in docs/decisions/0046.
+Seeds that are near in both texts make a cluster. Its ends are then chosen so that it is most likely
+copied: a word that agrees tells more if it would rarely do so by chance. Clusters that are near become
+one span. docs/decisions/0046 has what was measured.
 
 A gram that stands in many places of both texts is no seed: MAX_SEEDS bounds the pairs of its places.
 So the seeds are at most a few per word, and all steps are about linear in the words. Long runs of
@@ -24,18 +24,19 @@ MAX_SEEDS = 64
 RUN_WORDS = 3
 # Two uncommon words may stand this far apart: others between them are common.
 MAX_PAIR_WORDS = 12
-# Each word counts this much more, in a text that is this many words longer: in short texts every
-# word looks frequent.
+# The share of a word in both texts is taken with this many more of it, in so many more words: in
+# short texts every word looks frequent.
 EXTRA_COUNT = 0.25
 EXTRA_WORDS = 250.0
-# The weight of a word that makes 1.8 % of both texts; a word that weighs less is common.
-COMMON_WEIGHT = 4.0
+# Words with a larger share are common.
+COMMON_SHARE = 0.018
 # Seeds that begin within so many words, in both texts, are of one cluster.
 MAX_GAP = 60
 # A span may end so many words outside its seeds.
 REACH = 20
-# At the ends of a span, the words that agree have this share of the weight of all.
-MIN_SHARE = 0.28
+# The share of the words of a copied stretch that agree because they were copied; others may agree by
+# chance.
+COPIED_SHARE = 0.6
 ROUNDS = 3
 # What is left of a cluster beside a span is searched again, to this depth.
 MAX_SPLITS = 4
@@ -45,13 +46,9 @@ MAX_FAR_GAP = 150
 
 
 @inner
-def _weigh(firsts, counts, weights):
-    """Write the weight of every word: minus the logarithm of its frequency in both texts."""
-    for at in range(firsts.size):
-        counts[firsts[at]] += 1
-    for at in range(firsts.size):
-        share = (counts[firsts[at]] + EXTRA_COUNT) / (firsts.size + EXTRA_WORDS)
-        weights[at] = -np.log(share)
+def _share_of(count, num_words):
+    """Return the share of a word in both texts, as estimated from its count."""
+    return (count + EXTRA_COUNT) / (num_words + EXTRA_WORDS)
 
 
 @inner
@@ -165,14 +162,14 @@ def _list_long_runs(runs, num_a, seeds, to):
 
 
 @inner
-def _find_seeds(firsts, weights, num_a, long_runs):
+def _find_seeds(firsts, counts, num_a, long_runs):
     """Return all seeds, as (start and end in a, start and end in b), in order of where they begin in a."""
     every = np.arange(firsts.size)
     uncommon = np.empty(firsts.size, np.int64)
     num_uncommon = 0
     num_uncommon_a = 0
     for at in range(firsts.size):
-        if weights[at] >= COMMON_WEIGHT:
+        if _share_of(counts[firsts[at]], firsts.size) <= COMMON_SHARE:
             uncommon[num_uncommon] = at
             num_uncommon += 1
             num_uncommon_a += at < num_a
@@ -345,7 +342,7 @@ def _forget_runs(runs, first, stop, partners):
 
 @inner
 def _match_rest(firsts, box, partners, matched, newest, before):
-    """Write the partner of every word of a box: that of its run if it is in the box, else the next equal word left over.
+    """Write the partner of every word of a box: that of its run if it is in the box, else an equal word left over.
 
     box      (start and end in a, start and end in b)
     newest   int64[num_words]  NOWHERE everywhere, before and after
@@ -372,25 +369,43 @@ def _match_rest(firsts, box, partners, matched, newest, before):
 
 
 @inner
-def _heaviest(weights, matched, start, end):
-    """Return the stretch where words that agree outweigh the others most, empty if there is none."""
+def _count_inside(firsts, box, step, inside):
+    for at in range(box[0], box[1]):
+        inside[firsts[at]] += step
+    for at in range(box[2], box[3]):
+        inside[firsts[at]] += step
+
+
+@inner
+def _most_copied(texts, matched, start, end, box, num_other):
+    """Return the stretch that is most likely copied, by the logarithm of the odds; empty if there is none.
+
+    box        what is known to be copied: how often a word stands elsewhere gives the chance that it agrees
+    num_other  the words of the other text that it may agree with
+    """
+    firsts, counts, inside, _ = texts
+    _count_inside(firsts, box, 1, inside)
     best = 0.0
     best_start = start
     best_end = start
-    weight = 0.0
+    odds = 0.0
     since = start
+    of_different = np.log(1.0 - COPIED_SHARE)
     for at in range(start, end):
-        if weight <= 0.0:
-            weight = 0.0
+        if odds <= 0.0:
+            odds = 0.0
             since = at
         if matched[at] == NOWHERE:
-            weight -= MIN_SHARE * weights[at]
+            odds += of_different
         else:
-            weight += (1.0 - MIN_SHARE) * weights[at]
-        if weight > best:
-            best = weight
+            elsewhere = counts[firsts[at]] - inside[firsts[at]]
+            chance = 1.0 - np.exp(-num_other * _share_of(elsewhere, firsts.size))
+            odds += np.log(1.0 + COPIED_SHARE * (1.0 - chance) / chance)
+        if odds > best:
+            best = odds
             best_start = since
             best_end = at + 1
+    _count_inside(firsts, box, -1, inside)
     return best_start, best_end
 
 
@@ -400,18 +415,20 @@ def _refine(texts, box, bounds, scratch):
 
     bounds  the words of a that the box may have
     """
-    firsts, weights, num_a = texts
+    firsts, _, _, num_a = texts
     partners, matched, newest, before = scratch
     start_a, end_a, start_b, end_b = box
     for _ in range(ROUNDS):
         low = max(bounds[0], start_a - REACH)
         high = min(bounds[1], end_a + REACH)
         _match_rest(firsts, (low, high, start_b, end_b), partners, matched, newest, before)
-        start_a, end_a = _heaviest(weights, matched, low, high)
+        box = (start_a, end_a, start_b, end_b)
+        start_a, end_a = _most_copied(texts, matched, low, high, box, end_b - start_b)
         low = max(num_a, start_b - REACH)
         high = min(np.int64(firsts.size), end_b + REACH)
         _match_rest(firsts, (start_a, end_a, low, high), partners, matched, newest, before)
-        start_b, end_b = _heaviest(weights, matched, low, high)
+        box = (start_a, end_a, start_b, end_b)
+        start_b, end_b = _most_copied(texts, matched, low, high, box, end_a - start_a)
         if end_a == start_a or end_b == start_b:
             break
     return start_a, end_a, start_b, end_b
@@ -480,11 +497,12 @@ def _push(todo, num_todo, part, bounds, depth):
 def _refine_clusters(texts, min_words, seeds, numbers, num_clusters, runs, run_ends, scratch):
     """Return the spans of clusters in which enough words agree, each with the number of its cluster.
 
-    texts  (firsts, weights, num_a)
+    texts  (firsts, counts, inside, num_a): of each word the first equal one, and of each first one how often it stands
+           in both texts; inside is zero before and after
 
     Seeds before and behind a span of their cluster may make spans of their own.
     """
-    firsts, weights, num_a = texts
+    firsts, _, _, num_a = texts
     partners, matched, newest, before = scratch
     order = _order_by(numbers, num_clusters)
     spans = np.empty((seeds.shape[0], 5), np.int64)
@@ -592,9 +610,10 @@ def edited_spans(words, num_a, min_words, long_runs):
     num_words = words.size
     firsts = np.empty(num_words, np.int64)
     number_equal(words, firsts)
-    weights = np.empty(num_words, np.float64)
-    _weigh(firsts, np.zeros(num_words, np.int64), weights)
-    seeds = _find_seeds(firsts, weights, num_a, long_runs)
+    counts = np.zeros(num_words, np.int64)
+    for at in range(num_words):
+        counts[firsts[at]] += 1
+    seeds = _find_seeds(firsts, counts, num_a, long_runs)
     numbers = _cluster(seeds, num_a, num_words)
     num_clusters = _number_clusters(numbers)
     run_ends = np.empty(num_clusters + 1, np.int64)
@@ -605,7 +624,7 @@ def edited_spans(words, num_a, min_words, long_runs):
         np.full(num_words, NOWHERE, np.int64),
         np.full(num_words, NOWHERE, np.int64),
     )
-    texts = (firsts, weights, num_a)
+    texts = (firsts, counts, np.zeros(num_words, np.int64), num_a)
     spans = _refine_clusters(
         texts, min_words, seeds, numbers, num_clusters, runs, run_ends, scratch
     )

@@ -172,9 +172,7 @@ def fold_document(source, start, end, table, edge, folded, mask):
             if is_plain:
                 store64(folded, to + before, loaded)
             elif kind != 0:
-                width = encode(
-                    (point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before
-                )
+                width = encode((point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before)
             if kind != 0:
                 bits = ((ONE << np.uint64(width)) - ONE) << np.uint64(before)
                 count = before + width + (1 if kind == SINGLE else 0)

@@ -44,6 +44,7 @@ _SPAN = 32
 
 @inner
 def is_number(folded, start, end, table):
+    """Whether a word has digits only."""
     index, entries, _, _ = table
     at = start
     while at < end:
