@@ -22,11 +22,11 @@ _SHOWN_LINES: Final = 10
 
 def is_mostly_different(passages: list[diff.Passage]) -> bool:
     """Whether less than half of the words of the longer text occur in the other, in the same order."""
-    sizes = [
-        sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")
-    ]
+    size_a = sum(len(passage.words_a) for passage in passages)
+    size_b = sum(len(passage.words_b) for passage in passages)
+    longer = max(size_a, size_b)
     num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
-    return max(sizes) >= _MIN_TEXT and 2 * num_equal < max(sizes)
+    return longer >= _MIN_TEXT and 2 * num_equal < longer
 
 
 def list_shared(texts: tuple[str, str], ellipsis: str) -> Iterator[str]:

@@ -97,11 +97,12 @@ def compare(
     similarity = shared / union if union else 0.0
     largest = shared / max(1, min(first.size, second.size))
     found = _shared_passages(texts, chosen) if chosen.passages else None
+    estimate = 0.0
+    if first.size and second.size:
+        estimate = float((signatures[0] == signatures[1]).mean())
     return Comparison(
         jaccard=similarity,
-        estimate=float((signatures[0] == signatures[1]).mean())
-        if first.size and second.size
-        else 0.0,
+        estimate=estimate,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
         chance=plan_for(chosen).chance(largest if chosen.asks_containment else similarity),

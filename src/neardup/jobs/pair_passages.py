@@ -119,8 +119,8 @@ class _WordsOfRows:
 
 
 def with_passages_in_memory(
-    outcome: PipelineOutcome, documents: pa.Table, config: Config, engine: LocalEngine
-) -> PipelineOutcome:
+    outcome: PipelineOutcome[pa.Table], documents: pa.Table, config: Config, engine: LocalEngine
+) -> PipelineOutcome[pa.Table]:
     """Add the column `passages` to the pairs of documents in memory."""
     if not _is_needed(outcome, config):
         return outcome
@@ -130,8 +130,12 @@ def with_passages_in_memory(
 
 
 def with_passages_of_files(
-    outcome: PipelineOutcome, reader: FileReader, config: Config, engine: LocalEngine, folder: Path
-) -> PipelineOutcome:
+    outcome: PipelineOutcome[pa.Table],
+    reader: FileReader,
+    config: Config,
+    engine: LocalEngine,
+    folder: Path,
+) -> PipelineOutcome[pa.Table]:
     """Add the column `passages` to the pairs of files; what does not fit in memory goes to `folder`."""
     if not _is_needed(outcome, config):
         return outcome
@@ -155,12 +159,14 @@ def with_passages_of_files(
     return _replaced(outcome, batches())
 
 
-def _is_needed(outcome: PipelineOutcome, config: Config) -> bool:
+def _is_needed(outcome: PipelineOutcome[pa.Table], config: Config) -> bool:
     is_listed = PASSAGES.name in outcome.pair_columns.names
     return config.passages and config.pairs and not is_listed
 
 
-def _replaced(outcome: PipelineOutcome, batches: Iterator[pa.RecordBatch]) -> PipelineOutcome:
+def _replaced(
+    outcome: PipelineOutcome[pa.Table], batches: Iterator[pa.RecordBatch]
+) -> PipelineOutcome:
     columns = outcome.pair_columns.append(PASSAGES)
     return dataclasses.replace(outcome, row_pairs=batches, pair_columns=columns)
 
