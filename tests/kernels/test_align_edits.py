@@ -112,6 +112,8 @@ def test_a_text_that_repeats_itself_is_found_in_itself():
         spans, matches = run(align_edits.edited_spans, text, text)
         assert sum(map(len, matches)) >= 0.9 * len(text), period
         assert spans[0][0] == 0
+        spans, matches = run(align_edits.edited_spans, text, text[:3000])
+        assert sum(map(len, matches)) >= 2700, period
 
 
 def test_more_than_the_permitted_seeds_of_a_gram_are_left_out(monkeypatch):
@@ -122,13 +124,13 @@ def test_more_than_the_permitted_seeds_of_a_gram_are_left_out(monkeypatch):
 
 
 def test_hostile_texts_take_time_about_linear_in_their_words():
-    num_words = 100_000
+    num_words = 30_000
     rng = np.random.default_rng(1)
     blocks = [np.arange(30) + 30 * (at // 8) for at in rng.permutation(num_words // 30)]
     other_blocks = [np.arange(30) + 30 * (at // 8) for at in rng.permutation(num_words // 30)]
     texts = {
         "one word": (np.zeros(num_words, int), np.zeros(num_words // 2, int)),
-        "a period": (np.arange(num_words) % 12_500, np.arange(num_words) % 12_500),
+        "a period": (np.arange(num_words) % 3750, np.arange(num_words) % 3750),
         "50 words": (rng.integers(0, 50, num_words), rng.integers(0, 50, num_words)),
         "300 words": (rng.integers(0, 300, num_words), rng.integers(0, 300, num_words)),
         "blocks in eight places": (np.concatenate(blocks), np.concatenate(other_blocks)),

@@ -166,7 +166,7 @@ def _is_needed(outcome: PipelineOutcome[pa.Table], config: Config) -> bool:
 
 def _replaced(
     outcome: PipelineOutcome[pa.Table], batches: Iterator[pa.RecordBatch]
-) -> PipelineOutcome:
+) -> PipelineOutcome[pa.Table]:
     columns = outcome.pair_columns.append(PASSAGES)
     return dataclasses.replace(outcome, row_pairs=batches, pair_columns=columns)
 

@@ -37,6 +37,8 @@ REACH = 20
 # The share of the words of a copied stretch that agree because they were copied; others may agree by
 # chance.
 COPIED_SHARE = 0.6
+# However often a word is repeated, that it agrees tells a little: texts of one word share it.
+MAX_CHANCE = 0.9
 ROUNDS = 3
 # What is left of a cluster beside a span is searched again, to this depth.
 MAX_SPLITS = 4
@@ -400,6 +402,7 @@ def _most_copied(texts, matched, start, end, box, num_other):
         else:
             elsewhere = counts[firsts[at]] - inside[firsts[at]]
             chance = 1.0 - np.exp(-num_other * _share_of(elsewhere, firsts.size))
+            chance = min(chance, MAX_CHANCE)
             odds += np.log(1.0 + COPIED_SHARE * (1.0 - chance) / chance)
         if odds > best:
             best = odds
