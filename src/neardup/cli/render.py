@@ -437,7 +437,7 @@ def pairs_of(pairs: Sequence[ListedPair]) -> None:
 
 def _print_passages(compared: Comparison) -> None:
     """Print how much of both texts lies in passages that they share, and where the longest are."""
-    if compared.passages is None:
+    if not compared.passages:
         return
     from neardup.align.shared_passages import MIN_WORDS
 

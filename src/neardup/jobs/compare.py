@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import html_view, schema
-from neardup.align.shared_passages import Passage, SharedPassages, share_passages
-from neardup.align.words_in_text import words_of
 from neardup.config import Config
 from neardup.config.checks import SET_MEASURES, asks_containment
 from neardup.config.setting_types import Settings
@@ -21,6 +19,9 @@ from neardup.io.documents import in_memory
 from neardup.jobs.source import items_or_source
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.theory.plan import plan_for
+
+if TYPE_CHECKING:
+    from neardup.align.shared_passages import Passage, SharedPassages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +154,10 @@ def passages(
 
 
 def _shared_passages(texts: pa.Array, config: Config) -> SharedPassages:
+    # Most comparisons, and every run, do without these kernels.
+    from neardup.align.shared_passages import share_passages
+    from neardup.align.words_in_text import words_of
+
     a, b = (words_of(text, config) for text in texts.to_pylist())
     return share_passages(a, b, config)
 

@@ -22,7 +22,6 @@ from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import write_rejected
 from neardup.jobs.file_run import FileRun
-from neardup.jobs.pair_passages import with_passages_of_files
 from neardup.jobs.rejections import first_rejected
 from neardup.jobs.run import Counts, Results, RowCounts
 from neardup.jobs.start import RunSetup
@@ -79,9 +78,12 @@ class LocalFiles(FileRun[pa.Table]):
 
             outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
-        outcome = with_passages_of_files(
-            outcome, self.source, self.config, self.engine, self.workspace.folder
-        )
+        if self.config.passages:
+            from neardup.jobs.pair_passages import with_passages_of_files
+
+            outcome = with_passages_of_files(
+                outcome, self.source, self.config, self.engine, self.workspace.folder
+            )
         if not self.config.audit and not self.config.passages:
             self.source.release()
         results = super().results(outcome, watch)

@@ -18,7 +18,6 @@ from neardup.events import Watch
 from neardup.io.documents import in_memory
 from neardup.io.documents.memory_tables import MemoryTables
 from neardup.jobs.audit import audited_memory, measure
-from neardup.jobs.pair_passages import with_passages_in_memory
 from neardup.jobs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
 from neardup.jobs.templates import warn_of_templates
 from neardup.report import Report
@@ -58,7 +57,10 @@ class MemoryRun:
         row_pairs = None
         with watch.stage("report"):
             warn_of_templates(outcome, self.source, self.config, watch)
-            outcome = with_passages_in_memory(outcome, read.documents, self.config, self.engine)
+            if self.config.passages:
+                from neardup.jobs.pair_passages import with_passages_in_memory
+
+                outcome = with_passages_in_memory(outcome, read.documents, self.config, self.engine)
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
             tables = MemoryTables(read, outcome.selection, outcome.clustered, row_pairs)
