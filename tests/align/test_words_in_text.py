@@ -67,3 +67,12 @@ def test_lines_and_bytes_count_from_the_start_of_the_text():
 def test_a_text_without_words_has_none():
     for text in ("", " \n", "…!"):
         assert words_of(text, CONFIG).hashes.size == 0
+
+
+def test_invisible_characters_belong_to_the_word_around_them():
+    seen = "Donaudampfschiff neu ét"
+    hidden = "Donau\u00addampf\u200bschiff neu\ufeff, e\u00ad\u0301t"
+    assert words_of(hidden, CONFIG).hashes.tolist() == words_of(seen, CONFIG).hashes.tolist()
+    first, second, third = cut(hidden)
+    assert (first, third) == ("Donau\u00addampf\u200bschiff", "e\u00ad\u0301t")
+    assert second.rstrip("\ufeff") == "neu"

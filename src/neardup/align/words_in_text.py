@@ -96,7 +96,7 @@ def _find_words(source: U8, config: Config) -> tuple[U64, I64, bool]:
     text_words(
         source,
         np.array([0, source.size], np.int64),
-        tuple(load_table()),
+        tuple(load_table(separates_invisible=config.separates_invisible)),
         shingle_key(config.seed),
         config.fold_numbers,
         hashes,
@@ -135,7 +135,7 @@ def _rewrite(text: str, config: Config) -> tuple[bytes, I64, I64]:
 
 def _starts_piece(character: str, config: Config) -> bool:
     """Whether normalisation never joins a character with what stands before it."""
-    if _entry(character) & INVISIBLE:
+    if _entry(character) & INVISIBLE and not config.separates_invisible:
         return False
     first = unicodedata.normalize("NFKD" if config.normalise == "nfkc" else "NFD", character)[0]
     return not unicodedata.combining(first) and not _entry(first) & NFC_MAYBE
@@ -149,7 +149,7 @@ def _entry(character: str) -> int:
 
 
 def _normal_form(text: str, config: Config) -> str:
-    normal = normalise(text, config.normalise)
+    normal = normalise(text, config.normalise, separates_invisible=config.separates_invisible)
     return fold_accents(normal) if config.fold_accents else normal
 
 
