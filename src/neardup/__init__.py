@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
+    from neardup.align.shared_passages import Passage
     from neardup.api import (
         audit,
         deduplicate,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         StoredDocument,
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
-    from neardup.jobs.compare import Comparison, compare, jaccard, shingles, signatures
+    from neardup.jobs.compare import Comparison, compare, jaccard, passages, shingles, signatures
     from neardup.jobs.explain import Explanation
     from neardup.report import Audit, Report
     from neardup.theory import families as families
@@ -48,6 +49,7 @@ __all__ = [
     "Inserted",
     "Match",
     "NearDupError",
+    "Passage",
     "Plan",
     "PutResult",
     "Report",
@@ -63,6 +65,7 @@ __all__ = [
     "load",
     "merge_signatures",
     "neighbours",
+    "passages",
     "plan",
     "shingles",
     "signatures",
@@ -81,6 +84,7 @@ _HOMES = {
     "Inserted": "neardup.index.result_types",
     "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
+    "Passage": "neardup.align.shared_passages",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.result_types",
     "Report": "neardup.report",
@@ -90,6 +94,7 @@ _HOMES = {
     "compare": "neardup.jobs.compare",
     "jaccard": "neardup.jobs.compare",
     "merge_signatures": "neardup.jobs.bucketing",
+    "passages": "neardup.jobs.compare",
     "shingles": "neardup.jobs.compare",
     "signatures": "neardup.jobs.compare",
 }

@@ -24,7 +24,11 @@ from neardup.io.documents.discover import paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
 from neardup.jobs.adapters import check_against_index, run_files
-from neardup.jobs.compare import check_counts_all, check_no_text_out, compare_contents
+from neardup.jobs.compare import (
+    check_counts_all,
+    check_no_text_out,
+    compare_documents,
+)
 from neardup.jobs.containment import pipeline_for, removal_for
 from neardup.jobs.explain import (
     NO_TEXTS,
@@ -92,6 +96,11 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
     chosen, pipeline = removal_for(chosen)
+    if chosen.passages and not chosen.pairs:
+        raise ConfigError(
+            "`passages` needs `pairs`: they are listed with the pairs",
+            hint="pass pairs=True, or call neardup.find_pairs",
+        )
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source) if items is None else None
@@ -168,6 +177,11 @@ def find_pairs(
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
             if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
                 check_no_text_out(chosen, "the list of a finished run reads no texts")
+                if chosen.passages:
+                    raise ConfigError(
+                        f"`passages` needs texts, and the run {paths[0]} stored only its pairs",
+                        hint="find the pairs of the input files",
+                    )
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
@@ -375,7 +389,7 @@ def explain(
     values |= dict(zip(("text", "kept_text"), texts.texts or (None, None), strict=True))
     return Explanation(
         **values,
-        comparison=compare_contents(texts.contents, config) if texts.texts else None,
+        comparison=compare_documents(texts, config) if texts.texts else None,
     )
 
 

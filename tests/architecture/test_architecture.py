@@ -27,7 +27,7 @@ ENVIRONMENT = os.environ | {
 EXPORTED = [
     *("Audit", "Comparison", "Config", "Explanation", "Index", "InsertNewResult", "InsertResult"),
     *("Inserted", "Match", "NearDupError"),
-    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
+    *("Passage", "Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
     *(
         "audit",
         "buckets",
@@ -39,7 +39,7 @@ EXPORTED = [
         "load",
         "merge_signatures",
     ),
-    *("neighbours", "plan"),
+    *("neighbours", "passages", "plan"),
     *("shingles", "signatures"),
 ]
 SLOW_TO_IMPORT = [

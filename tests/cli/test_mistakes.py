@@ -36,6 +36,7 @@ WRONG = {
     "keep": "best",
     "cluster": "graph",
     "per_cluster": "0",
+    "min_words": "0",
     "decisions": "nowhere",
     "against": "nowhere",
     "ignore_common": "5",

@@ -41,6 +41,9 @@ DEFAULTS = {
     "per_cluster": 1,
     "decisions": None,
     "pairs": False,
+    "passages": False,
+    "edits": False,
+    "min_words": None,
     "collapse_empty": False,
     "multiset": False,
     "fold_numbers": False,
@@ -96,6 +99,9 @@ OTHER_VALUES = {
     "per_cluster": 3,
     "decisions": "decisions.json",
     "pairs": True,
+    "passages": True,
+    "edits": True,
+    "min_words": 12,
     "collapse_empty": True,
     "multiset": True,
     "fold_numbers": True,
@@ -142,6 +148,7 @@ NEVER_CHANGE_A_RESULT = (
 # Settings that conflict with others of the table.
 NOT_TOGETHER = (
     *("ignore_common", "common_by", "text_out"),
+    *("passages", "edits"),
     "items_column",
     "dry_run",
     "measure",
@@ -154,7 +161,11 @@ NOT_TOGETHER = (
 # Settings that only one measure has.
 NEEDS_BITS = ("dimension", "packed", "vector_column")
 # Settings that need another one.
-NEEDS = {"common_by": {"ignore_common": 0.05}, "only_against": {"against": "old"}}
+NEEDS = {
+    "common_by": {"ignore_common": 0.05},
+    "only_against": {"against": "old"},
+    "edits": {"passages": True},
+}
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
 NO_FLAGS = [1, 0, "yes", None, [True]]
@@ -192,6 +203,9 @@ BAD_VALUES = {
     "per_cluster": [0, -1, 10**9 + 1, None, *NO_WHOLE_NUMBERS],
     "decisions": [3, ["a", "b"], b"a", "a\0b"],
     "pairs": NO_FLAGS,
+    "passages": NO_FLAGS,
+    "edits": NO_FLAGS,
+    "min_words": [0, -1, 10**9 + 1, *NO_WHOLE_NUMBERS],
     "collapse_empty": NO_FLAGS,
     "multiset": NO_FLAGS,
     "fold_numbers": NO_FLAGS,
@@ -354,6 +368,8 @@ def test_a_number_of_slots_that_only_minhash_supports_is_an_error_that_names_it(
         ),
         ({"only_against": True, "against": "old", "cluster": "components"}, "leave `cluster` out"),
         ({"per_cluster": 2, "measure": "containment"}, "leave `per_cluster` out"),
+        ({"edits": True}, "pass passages=True, or leave `edits` out"),
+        ({"passages": True, "items_column": "basket"}, "leave `passages` out"),
         ({"keep": "max"}, "name the column: keep='max:score'"),
         ({"keep": "min:"}, "name the column: keep='min:score'"),
         ({"unit": "words"}, "did you mean 'word'?"),

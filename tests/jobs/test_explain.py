@@ -86,7 +86,8 @@ def test_an_unknown_document_is_an_error_with_near_names(run):
 def test_an_explanation_holds_both_texts_and_compares_them_as_the_run_did(run):
     found = neardup.api.explain(run, "b")
     assert (found.text, found.kept_text) == (NEAR, PAGE)
-    assert found.comparison == neardup.compare(NEAR, PAGE, size=3, threshold=0.7)
+    assert found.comparison == neardup.compare(NEAR, PAGE, size=3, threshold=0.7, passages=True)
+    assert [passage.words for passage in found.comparison.passages] == [18]
     assert found.comparison.jaccard == found.similarity
     assert neardup.api.explain(run, "a").text is None
 

@@ -19,6 +19,7 @@ PAGE: Final = "report.html"
 @options.settings(
     *options.INPUT_SETTINGS,
     *options.RUN_SETTINGS,
+    *options.PASSAGE_SETTINGS,
     "keep",
     "cluster",
     "per_cluster",

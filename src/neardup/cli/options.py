@@ -180,6 +180,17 @@ SETTINGS: Final = {
         "Write all rows, with columns that say which are kept, instead of the kept rows only.",
     ),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
+    "passages": _Setting(OUTPUT, "List the passages that both texts share, with their positions."),
+    "edits": _Setting(
+        OUTPUT,
+        "With --passages: find passages copied with edits, such as changed, missing or moved words.",
+    ),
+    "min_words": _Setting(
+        OUTPUT,
+        "Minimum number of words of a passage; default 8, with --edits 18 that agree.",
+        "N",
+        int,
+    ),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
     "text_out": _Setting(
         OUTPUT,
@@ -209,6 +220,8 @@ SETTINGS: Final = {
 }
 _REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
 
+# The settings about passages of two texts.
+PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")
 # The settings for comparing two texts; commands on files add the rest.
 TEXT_SETTINGS: Final = (
     *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers"),

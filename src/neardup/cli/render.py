@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.report import Audit, Report
 
 MAX_MEMBERS: Final = 50
+MAX_SHOWN_PASSAGES: Final = 5
 MAX_MISSED: Final = 20
 
 
@@ -389,6 +390,24 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     _print_lines(views.lay_out((text_a, text_b), passages, titles, ellipsis))
 
 
+def passages(answer: Comparison, texts: tuple[str, str], min_words: int) -> None:
+    """Print the passages that two texts share."""
+    from neardup.cli import shared_parts
+
+    shown = shared_parts.list_passages(answer.passages or (), texts, _symbols(_console()).ellipsis)
+    _print_lines(["", _passage_counts(answer, min_words), *shown])
+
+
+def _passage_counts(answer: Comparison, min_words: int) -> str:
+    count = len(answer.passages or ())
+    if not count:
+        return f"They share no passage of at least {min_words:,} words."
+    return (
+        f"They share {count:,} passage{'s'[: count != 1]} of at least {min_words:,} words: "
+        f"{100 * (answer.share_a or 0):.1f} % of A, {100 * (answer.share_b or 0):.1f} % of B."
+    )
+
+
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
     """Print why a document was removed, or which ones were removed in its favour."""
     name = _place(answer.doc_id, answer.file, answer.row)
@@ -401,6 +420,7 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
     if compared is None:  # vectors, or a document of an index, whose text is not stored
         return
     _print_lines([_shared(compared, "the removed document", "the kept document")])
+    _print_passages(compared)
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
 
@@ -417,6 +437,7 @@ def pair(listed: ListedPair, compared: Comparison) -> None:
             _shared(compared, "the first", "the second"),
         ]
     )
+    _print_passages(compared)
 
 
 def pairs_of(pairs: Sequence[ListedPair]) -> None:
@@ -429,6 +450,22 @@ def pairs_of(pairs: Sequence[ListedPair]) -> None:
     _print_lines(itertools.islice(others, MAX_MEMBERS))
     if len(pairs) > MAX_MEMBERS:
         _print_lines([f"  and {len(pairs) - MAX_MEMBERS:,} more; --json lists all"])
+
+
+def _print_passages(compared: Comparison) -> None:
+    """Print how much of both texts lies in passages that they share, and where the longest are."""
+    if not compared.passages:
+        return
+    from neardup.align.shared_passages import MIN_WORDS
+
+    longest_first = sorted(compared.passages, key=lambda passage: -passage.words)
+    shown = [
+        f"  {passage.words:,} words: A line {passage.line_a:,}, B line {passage.line_b:,}"
+        for passage in longest_first[:MAX_SHOWN_PASSAGES]
+    ]
+    if len(longest_first) > MAX_SHOWN_PASSAGES:
+        shown.append(f"  and {len(longest_first) - MAX_SHOWN_PASSAGES:,} shorter ones")
+    _print_lines([_passage_counts(compared, MIN_WORDS), *shown])
 
 
 def _shared(compared: Comparison, a: str, b: str) -> str:

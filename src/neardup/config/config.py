@@ -70,6 +70,7 @@ NUM_NEIGHBOURS: Final = 10
 AUDIT_SAMPLE: Final = 1000
 MAX_SIZE: Final = 64
 MAX_PER_CLUSTER: Final = 10**9
+MAX_MIN_WORDS: Final = 10**9
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 RANDOM_SEED: Final = "random"
@@ -145,6 +146,10 @@ class Config(_BesidesSettings):
         decisions: a file with decisions about single documents, exported from the page of a run:
             `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
+        passages: also list the passages that two texts share, for every pair or comparison.
+        edits: find passages that were copied with edits: words changed, left out, added or moved.
+        min_words: the least number of words of a passage; with `edits`, of those that agree. None
+            means 8, and 18 with `edits`.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
@@ -217,6 +222,9 @@ class Config(_BesidesSettings):
     per_cluster: int = 1
     decisions: str | None = None
     pairs: bool = False
+    passages: bool = False
+    edits: bool = False
+    min_words: int | None = None
     collapse_empty: bool = False
     multiset: bool = False
     fold_numbers: bool = False
@@ -291,6 +299,8 @@ class Config(_BesidesSettings):
         check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
         check_int("size", self.size, 1, MAX_SIZE)
         check_int("per_cluster", self.per_cluster, 1, MAX_PER_CLUSTER)
+        if self.min_words is not None:
+            check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         self._set("ignore_common", as_share("ignore_common", self.ignore_common))

@@ -25,6 +25,7 @@ def check_together(config: Any) -> None:
             f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
+    _check_passages(config)
     if config.decisions is not None and config.measure != "jaccard":
         raise ConfigError(
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
@@ -170,4 +171,27 @@ def _check_against(config: Any) -> None:
         raise ConfigError(
             "`only_against` and cluster 'components' cannot be combined: no chains are built",
             hint="leave `cluster` out",
+        )
+
+
+def _check_passages(config: Any) -> None:
+    if config.edits and not config.passages:
+        raise ConfigError(
+            "`edits` needs `passages`: it says which passages are listed",
+            hint="pass passages=True, or leave `edits` out",
+        )
+    if config.passages and config.items_column is not None:
+        raise ConfigError(
+            "`passages` and `items_column` cannot be combined: items have no order",
+            hint="leave `passages` out",
+        )
+    if config.passages and config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`passages` needs texts, got `measure` {config.measure!r}",
+            hint="leave `passages` out, or use the measure 'jaccard'",
+        )
+    if config.passages and config.engine == "spark":
+        raise ConfigError(
+            "`passages` and `engine` 'spark' cannot be combined: the texts of pairs stay on the workers",
+            hint="find the pairs on Spark, then compare the texts of a pair with neardup.passages",
         )

@@ -45,6 +45,9 @@ class RunSettings(TypedDict, total=False):
     per_cluster: int
     decisions: str | os.PathLike[str] | None
     pairs: bool
+    passages: bool
+    edits: bool
+    min_words: int | None
     collapse_empty: bool
     multiset: bool
     fold_numbers: bool

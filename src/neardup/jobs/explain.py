@@ -16,7 +16,7 @@ from neardup.config.checks import check_text, near_names
 from neardup.errors import DataError, NotStoredError
 from neardup.io.finished import finished_run
 from neardup.io.finished.stored_report import read_report
-from neardup.jobs.compare import Comparison, compare_contents
+from neardup.jobs.compare import Comparison, compare_documents
 from neardup.report import Report
 
 # Similar ids are searched among this many.
@@ -309,8 +309,8 @@ def compare_pair(run: Path, pair: ListedPair) -> tuple[list[str], Comparison]:
     """Read both texts of a pair from the input files of the run, and compare them as it did."""
     config = read_report(run).settings()
     places = [(pair.file_a, pair.row_a), (pair.file_b, pair.row_b)]
-    texts, contents = read_texts(run, places, config)
-    return texts, compare_contents(contents, config)
+    read = read_texts(run, places, config)
+    return read.texts, compare_documents(read, config)
 
 
 def _pairs(run: Path) -> pa.Table:

@@ -105,9 +105,17 @@ class LocalFiles(FileRun[pa.Table]):
                 draft_name(self.config),
                 lambda path: write_texts(path, self.names, self.source.notes),
             )
-        if not self.config.audit:
+        if self.config.passages:
+            from neardup.jobs.pair_passages import with_passages_of_files
+
+            outcome = with_passages_of_files(
+                outcome, self.source, self.config, self.engine, self.workspace.folder
+            )
+        if not self.config.audit and not self.config.passages:
             self.source.release()
         results = super().results(outcome, watch)
+        if not self.config.audit and self.config.passages:
+            self.source.release()
         return dataclasses.replace(results, common_shingles=self._common_shingles)
 
     def select_again(

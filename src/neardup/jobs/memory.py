@@ -77,6 +77,10 @@ class MemoryRun:
         row_pairs = None
         with watch.stage("report"):
             warn_of_templates(outcome, self.source, self.config, watch)
+            if self.config.passages:
+                from neardup.jobs.pair_passages import with_passages_in_memory
+
+                outcome = with_passages_in_memory(outcome, read.documents, self.config, self.engine)
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
             tables = MemoryTables(

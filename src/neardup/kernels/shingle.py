@@ -33,7 +33,7 @@ from neardup.kernels.mixing import fold_multiply
 
 # A word of up to this many bytes takes two loads and one product.
 SHORT = 16
-# The secrets of a key: one for every length of a short word, then those that `_secrets` unpacks.
+# The secrets of a key: one for every length of a short word, then those that `unpack_secrets` unpacks.
 NUM_SECRETS = 9
 KEY_SIZE = SHORT + 1 + NUM_SECRETS
 ITEM_END = 0x1F
@@ -44,7 +44,8 @@ _SPAN = 32
 
 
 @inner
-def _is_number(folded, start, end, table):
+def is_number(folded, start, end, table):
+    """Whether a word has digits only."""
     index, entries, _, _ = table
     at = start
     while at < end:
@@ -57,7 +58,7 @@ def _is_number(folded, start, end, table):
 
 
 @inner
-def _secrets(key):
+def unpack_secrets(key):
     """Unpack the secrets after those of the lengths, so that they stay in registers."""
     at = SHORT + 1
     return (
@@ -68,7 +69,7 @@ def _secrets(key):
 
 
 @inner
-def _hash_long(folded, start, width, masks):
+def hash_long(folded, start, width, masks):
     """Hash more than SHORT bytes: 16 at a time; the last 16 may overlap."""
     _, length_mask, length_factor, first_mask, second_mask = masks
     # A length that is only xored in could be cancelled by the first byte.
@@ -86,7 +87,7 @@ def _hash_long(folded, start, width, masks):
 
 
 @inner
-def _hash_short(folded, start, width, key, masks):
+def hash_short(folded, start, width, key, masks):
     """Hash up to SHORT bytes by two masked loads, without a branch on the width, which selects the secret."""
     head = load64(folded, start) & FIRST_BYTES[min(width, 8)]
     tail = load64(folded, start + 8) & FIRST_BYTES[max(width - 8, 0)]
@@ -145,7 +146,7 @@ def _shingle_words(
     words  uint64[...]  the hashes of the `size` words before a span, zero where there are none, then those of the span
     """
     num_blocks = (length + 63) >> 6
-    word_masks, final_masks, (base, swapped_base) = _secrets(key)
+    word_masks, final_masks, (base, swapped_base) = unpack_secrets(key)
     oldest_power = _power(base, size)
     oldest_swapped_power = _power(swapped_base, size)
     rolling = ZERO
@@ -168,15 +169,15 @@ def _shingle_words(
         num_words = num_edges >> ONE
         for at in range(num_words):
             start, end = np.int64(edges[at << ONE]), np.int64(edges[(at << ONE) | ONE])
-            if fold_numbers and _is_number(folded, start, end, table):
+            if fold_numbers and is_number(folded, start, end, table):
                 folded[start] = 48
                 end = start + 1
             # Branch here, because passing an array through another function costs as much as the
             # hash.
             if end - start <= SHORT:
-                word = _hash_short(folded, start, end - start, key, word_masks)
+                word = hash_short(folded, start, end - start, key, word_masks)
             else:
-                word = _hash_long(folded, start, end - start, word_masks)
+                word = hash_long(folded, start, end - start, word_masks)
             oldest = words[at]
             words[at + window] = word
             rolling = rolling * base + (word - oldest * oldest_power)
@@ -243,7 +244,7 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
     index, entries, combining_index, combining_classes = table
     ring = np.zeros(size, np.uint64)
     (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = (
-        _secrets(key)
+        unpack_secrets(key)
     )
     oldest_power = _power(base, size)
     oldest_swapped_power = _power(swapped_base, size)
@@ -315,7 +316,7 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
     needs room for one shingle per byte.
     """
     edge = np.zeros(SHORT, np.uint8)
-    word_masks, final_masks, _ = _secrets(key)
+    word_masks, final_masks, _ = unpack_secrets(key)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
         at = offsets[doc]
@@ -328,11 +329,11 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
                 start + SHORT > source.size
             ):  # a short item at the end of the buffer: never read past it
                 edge[: at - start] = source[start:at]
-                item = _hash_short(edge, np.int64(0), at - start, key, word_masks)
+                item = hash_short(edge, np.int64(0), at - start, key, word_masks)
             elif at - start <= SHORT:
-                item = _hash_short(source, start, at - start, key, word_masks)
+                item = hash_short(source, start, at - start, key, word_masks)
             else:
-                item = _hash_long(source, start, at - start, word_masks)
+                item = hash_long(source, start, at - start, word_masks)
             shingles[to] = _finalise(item, _swap_halves(item), final_masks)
             to += 1
             at += 1

@@ -108,10 +108,11 @@ class FileReader:
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part; the first pass also writes ids, scores and rejected rows to disk."""
-        for batch in self._read(part, advance):
+        for batch in self.read_texts(part, advance):
             yield batch if self.compared is None else self.compared(batch)
 
-    def _read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+    def read_texts(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        """Read the documents of a part with their texts, also where something else is compared."""
         if not self.first_rows.size:
             yield from self._read_first(part, advance)
             return
