@@ -88,7 +88,7 @@ def pipeline() -> Figure:
                 (left + 1.28, 1.02),
                 arrowprops={"arrowstyle": "->", "color": GREY},
             )
-            axes.text(left + 1.52, 0.22, step, ha="center", size=8.5, color=GREY)
+            axes.text(left + 1.52, 0.22, step, ha="center", size=8.5)
     return figure
 
 
@@ -331,7 +331,7 @@ def plane() -> Figure:
     sides.add_patch(Arc((0, 0), 2, 2, theta1=angles[0], theta2=angles[1], color=INK))
     sides.text(0.95, 0.75, "53°")
     sides.plot([-1.2, 3.6], [-1.2, 3.6], "--", color=RED)
-    sides.text(2.75, 3.15, "v x = 0,\nv = (1, -1)", color=RED, ha="right")
+    sides.text(2.75, 2.25, "v x = 0\nfor v = (1, -1)", color=RED)
     sides.annotate("", (0.9, -0.9), (0, 0), arrowprops=_arrow(RED))
     sides.text(1.0, -1.05, "v", color=RED)
     sides.set(xlim=(-1.3, 4.4), ylim=(-1.3, 4), aspect="equal", title="the side of a line")
