@@ -47,7 +47,7 @@ for b, r in ((50, 2), (20, 5), (10, 10), (5, 20)):
     plt.plot(at, s_curve(at, b, r), label=f"b = {b}, r = {r}, (1/b)^(1/r) = {(1 / b) ** (1 / r):.3f}")
 plt.xlabel("similarity of two documents")
 plt.ylabel("chance of sharing a bucket")
-plt.legend()
+plt.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15))
 plt.show()""",
     "points": """b, r = 20, 5
 points = {
@@ -73,7 +73,7 @@ for axes, bands in zip(both, (20, 10)):
     axes.set_title(f"{bands} bands of 5 rows, threshold 0.6")
     axes.set_xlabel("similarity of two documents")
 both[0].set_ylabel("chance of sharing a bucket")
-both[0].legend()
+both[0].legend(loc="upper left")
 plt.show()""",
 }
 METADATA = {

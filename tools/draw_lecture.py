@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle, FancyBboxPatch, Rectangle
 
-from neardup.theory import textbook
+from neardup.theory import families, textbook
 from neardup.theory.plan import curve_threshold, s_curve
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -319,6 +319,50 @@ def points() -> Figure:
     return figure
 
 
+def tables() -> Figure:
+    """Draw three hash tables, one per band, and the buckets that four documents fall into."""
+    members = (
+        {2: "D1, D2", 5: "D3", 7: "D4"},
+        {1: "D1, D2", 4: "D3, D4"},
+        {0: "D2", 3: "D1, D4", 6: "D3"},
+    )
+    notes = ("equal bands: always", "D3, D4: by accident, 1/T", "equal bands")
+    figure, axes = _board(8, 4.2, (0, 8), (9.6, -1.2))
+    for band, (of_band, note) in enumerate(zip(members, notes, strict=True)):
+        left = 0.7 + band * 2.6
+        axes.text(left + 0.75, -0.5, f"band {band + 1}", ha="center", weight="bold")
+        for bucket in range(8):
+            names = of_band.get(bucket, "")
+            shared = "," in names
+            face = (ORANGE, 0.35) if shared else "none"
+            axes.add_patch(Rectangle((left, bucket), 1.5, 1, facecolor=face, edgecolor=GREY))
+            axes.text(left - 0.1, bucket + 0.55, str(bucket), ha="right", va="center", color=GREY)
+            axes.text(left + 0.75, bucket + 0.55, names, ha="center", va="center")
+        axes.text(left + 0.75, 8.7, note, ha="center", size=9, color=ORANGE)
+    axes.text(4, 9.45, "b = 3 tables of T = 8 buckets", ha="center")
+    return figure
+
+
+def amplified() -> Figure:
+    """Draw the Jaccard family, with AND, OR, both, and the cascade of 256 functions."""
+    figure = Figure(figsize=(8, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    base = families.jaccard_family()
+    at = [step / STEPS for step in range(STEPS + 1)]
+    for family, name, color in (
+        (base, "one function", INK),
+        (base.all_of(4), "all of 4 (AND)", ORANGE),
+        (base.any_of(4), "any of 4 (OR)", RED),
+        (base.all_of(4).any_of(4), "all of 4, any of 4", BLUE),
+        (base.any_of(4).all_of(4).all_of(4).any_of(4), "cascade of 256", GREEN),
+    ):
+        axes.plot(at, [family.chance(x) for x in at], color=color, linewidth=2, label=name)
+    axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="Jaccard distance", ylabel="chance of agreeing")
+    axes.grid(alpha=0.2)
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
 def plane() -> Figure:
     """Draw a hyperplane that separates two vectors, and the buckets of a line that points fall on."""
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -399,11 +443,13 @@ PICTURES = {
     "venn": venn,
     "shuffle": shuffle,
     "bands": banded_matrix,
+    "tables": tables,
     "ideal": ideal,
     "s-curves": s_curves,
     "points": points,
     "errors": errors,
     "plane": plane,
+    "amplified": amplified,
     "prefix": prefix,
 }
 
