@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from neardup.api import (
         audit,
         deduplicate,
+        evaluate,
         explain,
         find_pairs,
         load,
         neighbours,
         plan,
+        tune,
     )
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
     from neardup.jobs.compare import Comparison, compare, jaccard, shingles, signatures
+    from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation
+    from neardup.jobs.tune import Tuning
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -41,6 +45,7 @@ __all__ = [
     "Audit",
     "Comparison",
     "Config",
+    "Evaluation",
     "Explanation",
     "Index",
     "InsertNewResult",
@@ -53,10 +58,12 @@ __all__ = [
     "Report",
     "SparkEngine",
     "StoredDocument",
+    "Tuning",
     "audit",
     "buckets",
     "compare",
     "deduplicate",
+    "evaluate",
     "explain",
     "find_pairs",
     "jaccard",
@@ -66,6 +73,7 @@ __all__ = [
     "plan",
     "shingles",
     "signatures",
+    "tune",
 ]
 
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to
@@ -74,6 +82,7 @@ _HOMES = {
     "Audit": "neardup.report",
     "Comparison": "neardup.jobs.compare",
     "Config": "neardup.config",
+    "Evaluation": "neardup.jobs.evaluate",
     "Explanation": "neardup.jobs.explain",
     "Index": "neardup.index.index",
     "InsertNewResult": "neardup.index.result_types",
@@ -86,6 +95,7 @@ _HOMES = {
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "StoredDocument": "neardup.index.result_types",
+    "Tuning": "neardup.jobs.tune",
     "buckets": "neardup.jobs.bucketing",
     "compare": "neardup.jobs.compare",
     "jaccard": "neardup.jobs.compare",

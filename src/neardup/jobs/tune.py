@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import html_view, schema
-from neardup.config import Config
+from neardup.config import TUNE_SAMPLE, Config
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.engines.base import Documents
 from neardup.engines.local.engine import LocalEngine
@@ -36,19 +36,31 @@ from neardup.jobs.audit import draw_sample, rows_of_sample
 from neardup.jobs.neighbours import warn_of_rejected
 from neardup.jobs.rejections import first_rejected
 from neardup.jobs.source import check_in_memory
+from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
-from neardup.search.tune import Example, SimilarityCounts, Streamed, hits_per_document
-from neardup.theory.valley import Sides, Valley, bin_edges, find_valley, separation, sides_of
+from neardup.search.audit import DRAW_RANGE, draw_keys
+from neardup.search.tune import Example, SimilarityCounts, Streamed, seconds_per_document
+from neardup.theory.valley import (
+    Sides,
+    Valley,
+    bin_edges,
+    find_valley,
+    separation,
+    sides_of,
+    smoothing_for,
+)
 
 I64 = npt.NDArray[np.int64]
-TUNE_SAMPLE: Final = 1000
 # The most text in a sample, and in one document of it.
 SAMPLE_BYTES: Final = 32 << 20
 MAX_DOCUMENT_BYTES: Final = 1 << 20
-# A smaller sample says nothing; an expensive candidate gets as large a part of it as this many
-# postings allow (docs/decisions/0042).
+# A smaller sample says nothing.
 MIN_SAMPLE: Final = 30
-MAX_HITS: Final = 1_000_000_000
+# Seconds of one core for all candidates. If they take longer, the sample is compared with a part
+# of the input, and the most expensive candidates are left out while that part would be smaller
+# than this (docs/decisions/0042).
+MAX_SECONDS: Final = 40.0
+MIN_PART: Final = 0.2
 # Units and sizes to compare; of equally good ones the first is suggested.
 CANDIDATES: Final = (
     ("word", 5),
@@ -99,14 +111,14 @@ class TuneCandidate:
         size: units per shingle.
         threshold: the bottom of its valley; None without one.
         separation: an estimate of F1 at this threshold, for comparison with other candidates only.
-        sample: how many sampled documents were searched with it; 0: it would have taken too long.
+        is_searched: False if comparing with it would have taken too long.
     """
 
     unit: str
     size: int
     threshold: float | None
     separation: float
-    sample: int
+    is_searched: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,6 +139,7 @@ class Tuning:
         candidates: what was compared, the best first.
         documents: rows of the input.
         sample: sampled documents.
+        part: the share of the input that the sample was compared with, documents chosen by a hash.
         advice: what to keep in mind for documents like these.
     """
 
@@ -142,6 +155,7 @@ class Tuning:
     candidates: tuple[TuneCandidate, ...]
     documents: int
     sample: int
+    part: float
     advice: tuple[str, ...]
 
     @property
@@ -165,8 +179,8 @@ class Tuning:
             )
         sure = next(words for least, words in _SURE if self.certainty >= least)
         return (
-            f"copies begin at a similarity of about {self.threshold:g} ({sure}: {self.certainty:.0%} of resamples agree; "
-            f"95 % interval {self.low:g} to {self.high:g})"
+            f"copies begin at a similarity of about {self.threshold:g} ({sure}: {self.certainty:.0%} of resamples "
+            f"agree; 95 % interval {self.low:g} to {self.high:g})"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -183,7 +197,11 @@ class Tuning:
     def _repr_html_(self) -> str:
         """Show the histogram, the candidates and the examples in a notebook."""
         compared = [
-            (f"{one.unit}, {one.size}", one.threshold or "", one.separation, one.sample)
+            (
+                f"{one.unit}, {one.size}",
+                one.threshold or "",
+                one.separation if one.is_searched else "not tried",
+            )
             for one in self.candidates
         ]
         pairs = [(one.similarity, one.doc_a, one.doc_b) for one in self.examples]
@@ -194,7 +212,7 @@ class Tuning:
                 self.histogram.column("low")[0].as_py(),
                 self.threshold,
             ),
-            html_view.table(("unit and size", "threshold", "separation", "sample"), compared),
+            html_view.table(("unit and size", "threshold", "separation"), compared),
             html_view.table(("similarity", "document", "document"), pairs),
         )
 
@@ -219,12 +237,15 @@ class _Drawn(NamedTuple):
     texts: pa.Array
 
 
+# Every candidate with its search, None if it is left out.
+_Prepared = list[tuple[Config, SimilarityCounts | None]]
+
+
 class _Searched(NamedTuple):
     """A candidate after the search: its counts, and its valley if it has one."""
 
     config: Config
     found: SimilarityCounts
-    sample: int
     valley: Valley | None
     sides: Sides
 
@@ -265,13 +286,12 @@ def _check_settings(config: Config) -> None:
     for name in _NOT_HERE:
         if getattr(config, name):
             raise ConfigError(
-                f"`{name}` does not apply to tune", hint=f"leave `{name}` out, and use it in the run"
+                f"`{name}` does not apply to tune",
+                hint=f"leave `{name}` out, and use it in the run",
             )
 
 
-def _open_memory(
-    source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch
-) -> _Opened:
+def _open_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> _Opened:
     with watch.stage("read"):
         read = in_memory.read(source, config, ids=ids)
 
@@ -326,21 +346,23 @@ def _open_files(paths: Sequence[str], config: Config, folder: Path, watch: Watch
 def _tune(opened: _Opened, watch: Watch, sample: int) -> Tuning:
     drawn = _draw(opened, watch, sample)
     opened.check()
-    searches = [
-        _search_for(config, drawn, opened) for config in _candidates(opened.config)
-    ]
+    prepared, part = _prepare(drawn, opened)
     documents = opened.documents
+    limit = int(part * DRAW_RANGE)
     with watch.stage("compare", documents.total, documents.unit) as advance:
 
         def compare(batch: pa.RecordBatch) -> pa.RecordBatch:
-            for config, found in searches:
+            if part < 1:
+                keys = draw_keys(0, batch.column("row").to_numpy(), opened.config.seed)
+                batch = batch.filter(pa.array(keys < limit))
+            for config, found in prepared:
                 if found is not None:
                     _add(found, batch, config)
             return schema.one_batch([], schema.COUNTS)
 
         opened.engine.scan_documents(documents, compare, schema.COUNTS, advance)
     with watch.stage("choose"):
-        return _tuning(searches, drawn, opened)
+        return _tuning(prepared, part, drawn, opened)
 
 
 def _draw(opened: _Opened, watch: Watch, sample: int) -> _Drawn:
@@ -348,9 +370,7 @@ def _draw(opened: _Opened, watch: Watch, sample: int) -> _Drawn:
     config = opened.config
     average = max(opened.text_bytes // max(opened.num_documents, 1), 1)
     size = min(sample, max(MIN_SAMPLE, SAMPLE_BYTES // average))
-    found = draw_sample(
-        opened.documents, config, opened.num_documents, opened.engine, watch, size
-    )
+    found = draw_sample(opened.documents, config, opened.num_documents, opened.engine, watch, size)
     sizes = text_bytes(schema.one_array(found.column("text")))
     is_small = sizes <= MAX_DOCUMENT_BYTES
     if is_small.any():
@@ -382,26 +402,29 @@ def _candidates(config: Config) -> list[Config]:
     return [Config.of(config, unit=unit, size=size) for unit, size in chosen]  # type: ignore[arg-type]
 
 
-def _search_for(
-    config: Config, drawn: _Drawn, opened: _Opened
-) -> tuple[Config, SimilarityCounts | None]:
-    """Prepare the search of a candidate with as many sampled documents as it can afford; None if too few."""
+def _prepare(drawn: _Drawn, opened: _Opened) -> tuple[_Prepared, float]:
+    """Index the sample for the candidates that the time allows, and return which part of the input to compare."""
     num_documents = int(opened.documents.first_rows[-1])
-    sets = jaccard.text_sets(drawn.texts, config)
-    hits = hits_per_document(sets) * num_documents
-    num_drawn = drawn.rows.size
-    size = num_drawn
-    if hits > MAX_HITS:
-        size = int(num_drawn * MAX_HITS / hits)
-        if size < min(MIN_SAMPLE, num_drawn):
-            return config, None
-        sets = jaccard.text_sets(drawn.texts.slice(0, size), config)
-    rows = drawn.rows[:size]
-    return config, SimilarityCounts(
+    sets = {config: jaccard.text_sets(drawn.texts, config) for config in _candidates(opened.config)}
+    seconds = {config: seconds_per_document(own) * num_documents for config, own in sets.items()}
+    left = sorted(sets, key=lambda config: seconds[config])
+    while len(left) > 1 and sum(seconds[config] for config in left) > MAX_SECONDS / MIN_PART:
+        left.pop()
+    total = sum(seconds[config] for config in left)
+    part = min(1.0, MAX_SECONDS / total) if total else 1.0
+    prepared = [
+        (config, _search_for(config, own, drawn) if config in left else None)
+        for config, own in sets.items()
+    ]
+    return prepared, part
+
+
+def _search_for(config: Config, sets: Sets, drawn: _Drawn) -> SimilarityCounts:
+    return SimilarityCounts(
         sets,
-        rows,
-        rows,
-        drawn.groups[:size],
+        drawn.rows,
+        drawn.rows,
+        drawn.groups,
         edges=bin_edges(),
         is_share=config.asks_containment,
         room=NUM_EXAMPLES,
@@ -425,27 +448,28 @@ def _excerpt(text: str) -> str:
     return words if len(words) <= _EXCERPT else f"{words[: _EXCERPT - 1]}…"
 
 
-def _tuning(
-    searches: Sequence[tuple[Config, SimilarityCounts | None]], drawn: _Drawn, opened: _Opened
-) -> Tuning:
+def _tuning(prepared: _Prepared, part: float, drawn: _Drawn, opened: _Opened) -> Tuning:
     num_documents = int(opened.documents.first_rows[-1])
-    searched = [_searched(config, found, num_documents) for config, found in searches if found is not None]
-    best_clear = max((one.sides.clear for one in searched), default=0.0)
+    num_others = round((num_documents - 1) * part)
+    searched = [
+        _searched(config, found, num_others) for config, found in prepared if found is not None
+    ]
+    best_clear = max(one.sides.clear for one in searched)
     scores = [separation(one.sides, best_clear) for one in searched]
     chosen = _choose(searched, scores)
     edges = bin_edges()
     candidates = [
-        _candidate(one.config, one.sample, one.valley, score)
+        _candidate(one.config, one.valley, score, is_searched=True)
         for one, score in zip(searched, scores, strict=True)
     ]
     candidates.sort(key=lambda one: -one.separation)
-    candidates += [_candidate(config, 0, None, 0.0) for config, found in searches if found is None]
-    if chosen is None:  # without any candidate that can be searched
-        own, counts, valley = searches[0][0], np.zeros((0, edges.size), np.int64), None
-        examples: tuple[TunedPair, ...] = ()
-    else:
-        own, counts, valley = chosen.config, chosen.found.counts, chosen.valley
-        examples = _examples(chosen, drawn, opened)
+    candidates += [
+        _candidate(config, None, 0.0, is_searched=False)
+        for config, found in prepared
+        if found is None
+    ]
+    own = chosen.config
+    valley = chosen.valley
     threshold, low, high = (
         (None, None, None)
         if valley is None
@@ -459,28 +483,28 @@ def _tuning(
         measure=own.measure,
         unit=_unit_of(own),
         size=own.size if own.items_column is None else 1,
-        histogram=_histogram(counts),
-        examples=examples,
+        histogram=_histogram(chosen.found.counts),
+        examples=_examples(chosen, drawn, opened),
         candidates=tuple(candidates),
         documents=num_documents,
         sample=drawn.rows.size,
+        part=part,
         advice=tuple(_advice(own, drawn, candidates)),
     )
 
 
-def _searched(config: Config, found: SimilarityCounts, num_documents: int) -> _Searched:
-    valley = find_valley(found.counts, num_documents - 1, config.seed)
+def _searched(config: Config, found: SimilarityCounts, num_others: int) -> _Searched:
+    smoothing = smoothing_for(found.median_size)
+    valley = find_valley(found.counts, num_others, smoothing, config.seed)
     if valley is None:
         sides = Sides(0.0, 0.0)
     else:
-        sides = sides_of(found.counts, valley.place)
-    return _Searched(config, found, found.counts.shape[0], valley, sides)
+        sides = sides_of(found.counts, valley.place, smoothing)
+    return _Searched(config, found, valley, sides)
 
 
-def _choose(searched: Sequence[_Searched], scores: Sequence[float]) -> _Searched | None:
-    """The first of the best candidates; without any valley, the one of the settings."""
-    if not searched:
-        return None
+def _choose(searched: Sequence[_Searched], scores: Sequence[float]) -> _Searched:
+    """The first of the best candidates; without any valley, the first of all."""
     best = max(scores)
     for one, score in zip(searched, scores, strict=True):
         if one.valley is not None and score >= best - TIE:
@@ -489,14 +513,14 @@ def _choose(searched: Sequence[_Searched], scores: Sequence[float]) -> _Searched
 
 
 def _candidate(
-    config: Config, sample: int, valley: Valley | None, score: float
+    config: Config, valley: Valley | None, score: float, *, is_searched: bool
 ) -> TuneCandidate:
     return TuneCandidate(
         unit=_unit_of(config),
         size=config.size if config.items_column is None else 1,
         threshold=None if valley is None else float(bin_edges()[valley.place]),
         separation=round(score, 4),
-        sample=sample,
+        is_searched=is_searched,
     )
 
 
@@ -523,7 +547,9 @@ def _examples(chosen: _Searched, drawn: _Drawn, opened: _Opened) -> tuple[TunedP
     above = [one for found in by_bin[place:] for one in sorted(found, key=_by_similarity)]
     if chosen.valley is None:
         above = above[::-1]
-    below = [one for found in by_bin[:place][::-1] for one in sorted(found, key=_by_similarity)[::-1]]
+    below = [
+        one for found in by_bin[:place][::-1] for one in sorted(found, key=_by_similarity)[::-1]
+    ]
     taken = [(one, True) for one in above] + [(one, False) for one in below]
     pairs: dict[tuple[int, int], tuple[Example, bool]] = {}
     for one, is_above in taken:  # a pair of two sampled documents was found from both sides
@@ -563,8 +589,8 @@ def _advice(config: Config, drawn: _Drawn, candidates: Sequence[TuneCandidate]) 
     columns = config.text_column
     if isinstance(columns, tuple) and len(columns) > 1:
         advice.append(
-            f"{len(columns)} columns are compared as one text, so a long column weighs more than a short one: leave out "
-            "columns that many records share, or compare within `group_column`"
+            f"{len(columns)} columns are compared as one text, so a long column weighs more than a short one: leave "
+            "out columns that many records share, or compare within `group_column`"
         )
     sizes = text_bytes(drawn.texts)
     if config.items_column is None and sizes.size and np.median(sizes) < _SHORT_BYTES:
@@ -572,7 +598,7 @@ def _advice(config: Config, drawn: _Drawn, candidates: Sequence[TuneCandidate]) 
             "these texts are short: for records of people or products, cluster='components' keeps one record of each "
             "chain of pairs"
         )
-    skipped = [f"{one.unit} {one.size}" for one in candidates if not one.sample]
+    skipped = [f"{one.unit} {one.size}" for one in candidates if not one.is_searched]
     if skipped:
         advice.append(
             f"not tried: {', '.join(skipped)}; unrelated documents of this input share too many such shingles"

@@ -12,6 +12,7 @@ from neardup.kernels.prefix_index import find_list, pass_filters
 
 Array = npt.NDArray[Any]
 NOBODY = np.int64(-1)
+NO_KEY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
 class Sampled(NamedTuple):
@@ -55,10 +56,9 @@ def _bin_of(value, edges):
 
 @inner
 def _keep_example(key, doc, other, value, at, examples):
+    """Insert a pair among those of its bin; return the largest key that remains."""
     keys = examples.keys[at]
     place = keys.size - 1
-    if place < 0 or key >= keys[place]:
-        return
     while place > 0 and key < keys[place - 1]:
         keys[place] = keys[place - 1]
         examples.pairs[at, place, 0] = examples.pairs[at, place - 1, 0]
@@ -69,6 +69,7 @@ def _keep_example(key, doc, other, value, at, examples):
     examples.pairs[at, place, 0] = doc
     examples.pairs[at, place, 1] = other
     examples.similarities[at, place] = value
+    return keys[keys.size - 1]
 
 
 @kernel
@@ -88,11 +89,20 @@ def count_similarities(
     examples   Examples              written
     """
     rows, owners, groups = documents
-    num_sets = sampled.sizes.size
+    # Read once: an access to an array in a tuple counts references.
+    list_ends = index.list_ends
+    members = index.members
+    set_groups = index.groups
+    set_sizes = sampled.sizes
+    set_owners = sampled.owners
+    set_rows = sampled.rows
+    num_sets = set_sizes.size
     seen = np.full(num_sets, NOBODY)
     shared = np.zeros(num_sets, np.int64)
     met = np.empty(num_sets, np.int64)
     passed = np.empty(largest_set(ends) + 1, np.uint64)
+    has_room = examples.keys.shape[1] > 0
+    limits = np.full(edges.size, NO_KEY)
     num_pairs = 0
     for doc in range(ends.size - 1):
         num_met = 0
@@ -101,8 +111,8 @@ def count_similarities(
             number = find_list(passed[at], index)
             if number < 0:
                 continue
-            for member in range(index.list_ends[number], index.list_ends[number + 1]):
-                other = index.members[member]
+            for member in range(list_ends[number], list_ends[number + 1]):
+                other = members[member]
                 if seen[other] != doc:
                     seen[other] = doc
                     shared[other] = 0
@@ -111,18 +121,20 @@ def count_similarities(
                 shared[other] += 1
         for at in range(num_met):
             other = met[at]
-            if owners[doc] == sampled.owners[other] or groups[doc] != index.groups[other]:
+            if owners[doc] == set_owners[other] or groups[doc] != set_groups[other]:
                 continue
             num_pairs += 1
             if is_share:
-                whole = min(size, sampled.sizes[other])
+                whole = min(size, set_sizes[other])
             else:
-                whole = size + sampled.sizes[other] - shared[other]
+                whole = size + set_sizes[other] - shared[other]
             value = shared[other] / whole
             if value < edges[0]:
                 continue
             place = _bin_of(value, edges)
             counts[other, place] += 1
-            key = mix(np.uint64(rows[doc]) * GOLDEN_MULTIPLIER + np.uint64(sampled.rows[other]))
-            _keep_example(key, doc, other, value, place, examples)
+            if has_room:
+                key = mix(np.uint64(rows[doc]) * GOLDEN_MULTIPLIER + np.uint64(set_rows[other]))
+                if key < limits[place]:
+                    limits[place] = _keep_example(key, doc, other, value, place, examples)
     return num_pairs

@@ -18,8 +18,11 @@ from neardup.kernels.similarity import Sets
 from neardup.search.inverted_index import I64, U64
 from neardup.search.prefix_index import PrefixIndex
 
+# Seconds to shingle and to filter a shingle, to look up one that passes, and to count a posting.
+SHINGLE_SECONDS: Final = 50e-9
+LOOKUP_SECONDS: Final = 200e-9
+HIT_SECONDS: Final = 5e-9
 F64 = npt.NDArray[np.float64]
-NO_KEY: Final = np.uint64(2**64 - 1)
 
 
 class Streamed(NamedTuple):
@@ -73,6 +76,7 @@ class SimilarityCounts:
         self._is_share = is_share
         self._room = room
         self._lock = threading.Lock()
+        self.median_size = float(np.median(sizes)) if sizes.size else 0.0
         self.counts = np.zeros((sizes.size, edges.size), np.int64)
         self.examples: list[list[Example]] = [[] for _ in range(edges.size)]
 
@@ -80,7 +84,7 @@ class SimilarityCounts:
         """Compare documents with all sets; `text_of` returns what to store of a document in an example."""
         counts = np.zeros_like(self.counts)
         found = kernel.Examples(
-            np.full((self._edges.size, self._room), NO_KEY),
+            np.full((self._edges.size, self._room), kernel.NO_KEY),
             np.zeros((self._edges.size, self._room, 2), np.int64),
             np.zeros((self._edges.size, self._room)),
         )
@@ -97,7 +101,7 @@ class SimilarityCounts:
         )
         with self._lock:
             self.counts += counts
-            for place in np.flatnonzero((found.keys != NO_KEY).any(axis=1)).tolist():
+            for place in np.flatnonzero((found.keys != kernel.NO_KEY).any(axis=1)).tolist():
                 self._merge(place, found, documents, text_of)
 
     def _merge(
@@ -108,7 +112,7 @@ class SimilarityCounts:
         text_of: Callable[[int], str],
     ) -> None:
         merged = self.examples[place]
-        for at in np.flatnonzero(found.keys[place] != NO_KEY).tolist():
+        for at in np.flatnonzero(found.keys[place] != kernel.NO_KEY).tolist():
             doc, number = found.pairs[place, at].tolist()
             merged.append(
                 Example(
@@ -122,12 +126,15 @@ class SimilarityCounts:
         self.examples[place] = sorted(merged)[: self._room]
 
 
-def hits_per_document(sets: Sets) -> float:
-    """Return how many postings of these sets a document like them meets, without its own.
+def seconds_per_document(sets: Sets) -> float:
+    """Return about how many seconds of one core it takes to compare a document like these sets with them.
 
-    The work of a search is this times the number of documents; it grows linearly with the number of
-    sets.
+    A constant model, so that what is compared depends on documents and settings alone
+    (docs/decisions/0042).
     """
-    num_sets = sets.ends.size - 1
+    num_sets = max(sets.ends.size - 1, 1)
     _, counts = np.unique(sets.shingles, return_counts=True)
-    return float((counts.astype(np.float64) ** 2).sum() - sets.shingles.size) / max(num_sets, 1)
+    hits = float((counts.astype(np.float64) ** 2).sum() - sets.shingles.size)
+    num_shared = int(counts[counts > 1].sum())
+    total = sets.shingles.size * SHINGLE_SECONDS + num_shared * LOOKUP_SECONDS + hits * HIT_SECONDS
+    return total / num_sets

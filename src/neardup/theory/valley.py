@@ -16,10 +16,13 @@ NUM_BINS: Final = 46
 # The most pairs of a document that count, so that a page with a thousand copies is not the
 # histogram.
 MAX_PAIRS: Final = 10
-# The standard deviation of the smoothing, in bins: small sets have similarities such as 1/2 and
-# 2/3, and nothing between (docs/decisions/0042).
-_SMOOTHING: Final = 1.0
-_REACH: Final = 6
+# The least standard deviation of the smoothing, in bins. Small sets have similarities such as 1/2
+# and 2/3, and nothing between: it is also this share of the step of two sets of median size
+# (docs/decisions/0042).
+MIN_SMOOTHING: Final = 1.0
+_STEP_SHARE: Final = 0.6
+_UNION: Final = 1.5
+_REACH: Final = 4
 # A valley has at least this many documents with a copy, and is at most half as high as the hill of
 # the copies.
 MIN_DOCUMENTS: Final = 5
@@ -30,8 +33,9 @@ _EXACT_SHARE: Final = 0.04
 # one in the whole sample means nothing.
 _BOTTOM: Final = 1.25
 _SLACK: Final = 0.5
-# Pairs this many bins from the threshold may be on either side: half of them count as errors.
-_GREY: Final = 2
+# Pairs within this many standard deviations of the threshold may be on either side: half of them
+# count as errors.
+_GREY: Final = 2.0
 RESAMPLES: Final = 200
 # A resample agrees if its threshold is at most this many bins away.
 _AGREES: Final = 3
@@ -56,24 +60,39 @@ def bin_edges() -> F64:
     return np.round(FLOOR + np.arange(NUM_BINS) * WIDTH, 2)
 
 
-def find_valley(counts: I64, num_others: int, seed: int) -> Valley | None:
+def smoothing_for(median_size: float) -> float:
+    """Return how much to smooth the similarities of sets of this median size, in bins.
+
+    >>> smoothing_for(100), round(smoothing_for(8), 2)
+    (1.0, 2.5)
+    """
+    step = 1 / (_UNION * max(median_size, 1.0))
+    return max(MIN_SMOOTHING, _STEP_SHARE * step / WIDTH)
+
+
+def find_valley(counts: I64, num_others: int, smoothing: float, seed: int) -> Valley | None:
     """Return the valley of the documents' counts, one row each; None if there is none.
 
     Each document counts once in every bin in which it has a pair. The interval and the certainty
-    come from a bootstrap over documents. num_others: how many documents each was compared with.
+    come from a bootstrap over documents. num_others: how many documents each was compared with;
+    smoothing: as `smoothing_for` returns it.
     """
     has_pair = (counts > 0).astype(np.float64)
     first = _median_bin(counts, num_others)
-    place = _bottom(has_pair.sum(axis=0), first)
+    place = _bottom(has_pair.sum(axis=0), first, smoothing)
     if place is None or not _has_copies(counts, place):
+        return None
+    if place - first <= round(smoothing):  # its other side is not visible
         return None
     rng = np.random.default_rng(seed)
     weights = rng.poisson(1.0, (RESAMPLES, counts.shape[0]))
-    resampled = [_bottom(heights, first) for heights in weights @ has_pair]
+    resampled = [_bottom(heights, first, smoothing) for heights in weights @ has_pair]
     places = np.array([found for found in resampled if found is not None])
     agrees = np.abs(places - place) <= _AGREES
     low, high = np.quantile(places, _QUANTILES) if places.size else (place, place)
-    return Valley(place, min(int(low), place), max(round(high), place), float(agrees.sum() / RESAMPLES))
+    return Valley(
+        place, min(int(low), place), max(round(high), place), float(agrees.sum() / RESAMPLES)
+    )
 
 
 def _has_copies(counts: I64, place: int) -> bool:
@@ -87,12 +106,12 @@ def _median_bin(counts: I64, num_others: int) -> int:
     return int(above[-1]) if above.size else 0
 
 
-def _bottom(heights: F64, first: int) -> int | None:
+def _bottom(heights: F64, first: int, smoothing: float) -> int | None:
     """Return the middle of the bottom of the deepest valley from a bin on; None if none is deep enough.
 
     On its left is always a hill: the pairs that are less similar.
     """
-    smooth = _smoothed(heights[first:-1])
+    smooth = _smoothed(heights[first:-1], smoothing)
     exact = heights[-1] * _EXACT_SHARE
     right = np.maximum.accumulate(smooth[::-1])[::-1]
     right = np.maximum(np.r_[right[1:], 0.0], exact)
@@ -108,11 +127,12 @@ def _bottom(heights: F64, first: int) -> int | None:
     return first + (low + high + 1) // 2
 
 
-def _smoothed(heights: F64) -> F64:
+def _smoothed(heights: F64, smoothing: float) -> F64:
     """Smooth the square roots of counts, whose errors are equally large in every bin."""
-    steps = np.arange(-_REACH, _REACH + 1)
-    weights = np.exp(-((steps / _SMOOTHING) ** 2) / 2)
-    padded = np.pad(np.sqrt(heights), _REACH, mode="edge")
+    reach = int(_REACH * smoothing)
+    steps = np.arange(-reach, reach + 1)
+    weights = np.exp(-((steps / smoothing) ** 2) / 2)
+    padded = np.pad(np.sqrt(heights), reach, mode="edge")
     smooth: F64 = np.convolve(padded, weights / weights.sum(), "valid") ** 2
     return smooth
 
@@ -129,11 +149,12 @@ class Sides(NamedTuple):
         return max(self.above - self.grey / 2, 0.0)
 
 
-def sides_of(counts: I64, place: int) -> Sides:
+def sides_of(counts: I64, place: int, smoothing: float) -> Sides:
     """Count the pairs above a bin, and those around it; of each document at most MAX_PAIRS."""
     num_documents = max(counts.shape[0], 1)
     above = np.minimum(counts[:, place:].sum(axis=1), MAX_PAIRS).sum()
-    around = counts[:, max(place - _GREY, 0) : place + _GREY]
+    reach = round(_GREY * smoothing)
+    around = counts[:, max(place - reach, 0) : place + reach]
     grey = np.minimum(around.sum(axis=1), MAX_PAIRS).sum()
     return Sides(float(above) / num_documents, float(grey) / num_documents)
 
