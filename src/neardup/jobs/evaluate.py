@@ -646,7 +646,7 @@ def _wilson(share: float, size: int) -> tuple[float, float]:
     middle = (share + square / (2 * size)) / (1 + square / size)
     half = _NORMAL * (share * (1 - share) / size + square / (4 * size**2)) ** 0.5
     half /= 1 + square / size
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return max(0.0, min(middle - half, share)), min(1.0, max(middle + half, share))
 
 
 def _errors(documents: _Documents, wrong: _Pairs, missed: _Pairs, values: list[F64]) -> pa.Table:
