@@ -6,7 +6,7 @@ from guides.made import records_with_typos
 def test_evaluate_shows_numbers_curve_and_errors(run, tmp_path):
     records_with_typos.make(tmp_path)
     columns = "--text-column name --text-column address --text-column phone".split()
-    chars = "--unit char --size 3 --threshold 0.52".split()
+    chars = "--unit char --size 3 --threshold 0.15".split()
     assert run("pairs", "contacts.csv", "-o", "pairs.csv", *columns, *chars).returncode == 0
     truth = (tmp_path / "truth.csv").read_text("utf-8").splitlines()[1:]
     (tmp_path / "known.csv").write_text(

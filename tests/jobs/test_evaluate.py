@@ -17,7 +17,7 @@ from neardup.io.finished.decision_file import digest_of
 from neardup.jobs import evaluate as job
 
 SETTINGS = {"text_column": ["name", "address", "phone"], "unit": "char", "size": 3}
-THRESHOLD = 0.52  # finds everyone, and some who only live in one street
+THRESHOLD = 0.2  # finds everyone, and some who are alike by chance
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_the_curve_goes_below_the_threshold_and_is_exact(folder):
             assert row["precision"] == pytest.approx(len(found & same) / len(found))
         assert row["recall"] == pytest.approx(len(found & same) / len(same))
     assert answer.best_f1 == 1
-    assert 0.58 < answer.best_threshold < 0.79
+    assert 0.25 < answer.best_threshold < 0.81
     assert answer.curve.column("threshold")[0].as_py() == 0.1
 
 

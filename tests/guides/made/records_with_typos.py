@@ -6,9 +6,11 @@ import csv
 import random
 from pathlib import Path
 
-# As in real lists, people share first names and kinds of streets, and hardly any family name, street or town.
+# As in real lists, people share first names and kinds of streets, and hardly any other name.
 FIRST = "Margaret Tomasz Eleanor Rashid Ingrid Patrick Yolanda Dmitri Beatrice Hamish Concepcion Oluwaseun".split()
-SYLLABLES = "ab ber cas dor el fen gra hol ick jun kel lind mor nes oak pry quin rus sed tham urn vil wen yar zel".split()
+SYLLABLES = (
+    "ab ber cas dor el fen gra hol ick jun kel lind mor nes oak pry quin rus sed tham urn vil wen yar zel"
+).split()
 WAYS = "Lane Road Drive Street Hill Row".split()
 NUM_PEOPLE = 300
 NUM_TWICE = 60
