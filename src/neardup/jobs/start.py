@@ -96,10 +96,8 @@ def begin(
             plan = plan_for(config)
             references = _find_references(own, config, out)
             check_apart(out, references + own)
-            references, own = (
-                FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
-                for files in (references, own)
-            )
+            references = _with_heads(references)
+            own = _with_heads(own)
             manifest = _manifest(output.command, references + own, config, spooled)
         if is_published(out, manifest):
             output.finish()
@@ -122,6 +120,10 @@ def begin(
             config=config,
             plan=plan,
         )
+
+
+def _with_heads(files: FileList) -> FileList:
+    return FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
 
 
 def check_settings(config: Config) -> None:
@@ -158,12 +160,6 @@ def _explained(out: Path) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise NearDupError("memory ran out", hint=f"pass a smaller `memory`; {go_on}") from error
-    except Exception as error:
-        if type(error).__module__.startswith(("duckdb", "_duckdb")):
-            if "max_temp_directory_size" in str(error) or "No space left" in str(error):
-                raise _full(out) from error
-            raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
-        raise
 
 
 def _full(out: Path) -> DataError:
