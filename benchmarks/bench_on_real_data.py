@@ -40,7 +40,7 @@ FILES = {
     "febrl 3": ("dataset3.csv",),
     "febrl 4": ("dataset4a.csv", "dataset4b.csv"),
 }
-UNITS = (("word", 1), ("word", 3), ("word", 5), ("char", 2), ("char", 3), ("char", 4), ("char", 5))
+UNITS = (("word", 1), ("word", 3), ("char", 3), ("char", 4), ("char", 5), ("char", 8))
 THRESHOLDS = tuple(step / 50 for step in range(5, 45))
 # The recipe of the README and of docs/guides/records-with-typos.md.
 RECIPE = {"unit": "char", "size": 3, "threshold": 0.3}
@@ -181,7 +181,7 @@ def sweep_units(records: Records, truth: Pairs) -> dict[str, list[float]]:
     person = np.array(records.people)
     for unit, size in UNITS:
         pairs = neardup.find_pairs(
-            records.texts, unit=unit, size=size, threshold=0.3 if size == 2 else 0.1, method="exact"
+            records.texts, unit=unit, size=size, threshold=0.1, method="exact"
         ).pairs
         is_same = (
             person[pairs.column("doc_a").to_numpy()] == person[pairs.column("doc_b").to_numpy()]

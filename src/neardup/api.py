@@ -301,7 +301,7 @@ def tune(
         settings: fields of Config by name; `threshold` has no effect.
 
     >>> names = ["Ada Lovelace", "Mary Anning", "Emmy Noether", "Marie Curie", "Lise Meitner", "Rosa Parks"]
-    >>> found = tune([f"{name}, {2 * at} Elm Road" for at, name in enumerate(names)] + names, unit="char", size=3)
+    >>> found = tune(names + [name.replace("r", "", 1) for name in names], unit="char", size=3)
     >>> found.threshold is not None and 0.2 < found.threshold < 0.6
     True
     """

@@ -298,7 +298,11 @@ def _open_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: 
     def check() -> None:
         if read.rejected.num_rows:
             warn_of_rejected(
-                read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch
+                read.rejected.num_rows,
+                read.documents.num_rows,
+                read.first_rejected(),
+                config,
+                watch,
             )
 
     return _Opened(
@@ -330,7 +334,9 @@ def _open_files(paths: Sequence[str], config: Config, folder: Path, watch: Watch
 
     def check() -> None:
         if num_rejected := notes.count("rejected"):
-            warn_of_rejected(num_rejected, notes.count("documents"), first_rejected(notes), watch)
+            warn_of_rejected(
+                num_rejected, notes.count("documents"), first_rejected(notes), config, watch
+            )
 
     return _Opened(
         documents=documents,

@@ -166,7 +166,7 @@ def separation(own: Sides, best_clear: float) -> float:
     the best candidate finds beyond them missed.
 
     >>> separation(Sides(above=1.0, grey=0.1), best_clear=1.0)
-    0.9743589743589743
+    0.95
     """
     total = own.above + best_clear
     return 2 * own.clear / total if total else 0.0
