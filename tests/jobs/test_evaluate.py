@@ -207,3 +207,25 @@ def test_labels_of_ids_that_are_not_unique_are_an_error(tmp_path):
 def test_wrong_labels_are_named(folder, table, message):
     with pytest.raises(DataError, match=message):
         neardup.evaluate(folder / "pairs.parquet", pa.table(table))
+
+
+def test_a_run_on_vectors_is_evaluated_without_a_curve():
+    vectors = [[1.0, 2.0, 2.0], [1.0, 2.0, 2.1], [9.0, 0.0, 1.0], [9.0, 0.1, 1.0]]
+    found = neardup.find_pairs(vectors, measure="cosine", distance=0.01)
+    answer = neardup.evaluate(found, {0: "a", 1: "a", 2: "b", 3: "c"})
+    assert (answer.right, answer.wrong, answer.missed) == (1, 1, 0)
+    assert (answer.curve, answer.best_threshold) == (None, None)
+
+
+def test_pages_are_compared_by_their_text_and_sets_by_their_items(tmp_path):
+    pages = {"a": "one two three four five six", "b": "ONE two three four five six", "c": "other"}
+    lines = [json.dumps({"id": key, "text": f"<p>{text}</p>"}) for key, text in pages.items()]
+    (tmp_path / "pages.jsonl").write_text("\n".join(lines))
+    neardup.find_pairs(tmp_path / "pages.jsonl", out=tmp_path / "p.csv", html=True)
+    answer = neardup.evaluate(tmp_path / "p.csv", {"a": "x", "b": "x", "c": "y"})
+    assert (answer.right, answer.best_f1) == (1, 1.0)
+    baskets = [["tea", "milk", "jam"], ["tea", "milk"], ["nails"]]
+    listed = neardup.find_pairs(items=baskets, threshold=0.9)
+    answer = neardup.evaluate(listed, {0: "x", 1: "x", 2: "y"})
+    assert (answer.missed, answer.recall, answer.best_f1) == (1, 0.0, 1.0)
+    assert answer.errors.column("similarity").to_pylist() == [2 / 3]
