@@ -429,7 +429,7 @@ def page(measured: dict[str, Any]) -> str:
         f"`tune` suggested, without labels: {suggested}.",
         "It does not know the truth. The other tools are set up by hand, as their documentation shows.",
         "`--cluster components` connects the records of one person through others, and so finds pairs",
-        "below the threshold: for records this is the better choice.",
+        "below the threshold: the better choice where a person is listed more than twice (febrl 2 and 3).",
         "",
         f"Versions: {versions}.",
         "",

@@ -16,6 +16,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from neardup import schema
+from neardup.config.checks import as_path
 from neardup.errors import ConfigError, DataError
 from neardup.io.finished.decision_file import read_decisions
 
@@ -55,7 +56,7 @@ def read_labels(labels: Any, removed: pa.Table | None) -> Labels:
         ids, clusters = map(str, labels.keys()), map(str, labels.values())
         return ClusterLabels(pa.array(ids, pa.string()), pa.array(clusters, pa.string()))
     if isinstance(labels, (str, os.PathLike)):
-        path = Path(labels)
+        path = Path(as_path("labels", labels) or "")
         if path.suffix == ".json":
             return _from_decisions(str(path), removed)
         return _from_table(_read_table(path), str(path))
