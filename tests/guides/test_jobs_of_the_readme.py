@@ -133,7 +133,7 @@ DONE = {
     "clean a crawl": clean_a_crawl,
     "keep a benchmark out of training data": decontaminate_training_data,
     "add new documents every day": add_a_day,
-    "find copied essays, and code": find_copied_essays,
+    "find copied essays": find_copied_essays,
     "match records with typos": match_records,
     "match customers by what they buy": match_customers,
     "find similar images, by features": find_images,
