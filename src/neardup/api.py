@@ -24,14 +24,16 @@ from neardup.io.documents.discover import paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
 from neardup.jobs.adapters import check_against_index, run_files
-from neardup.jobs.compare import compare
+from neardup.jobs.compare import check_counts_all, check_no_text_out, compare_contents
 from neardup.jobs.containment import pipeline_for, removal_for
 from neardup.jobs.explain import (
+    NO_TEXTS,
     Explanation,
+    ReadTexts,
     Verdict,
     find_memory_verdict,
     find_verdict,
-    read_document,
+    read_texts,
     reason_to_keep,
 )
 from neardup.jobs.output import DedupFolder, PairsFile
@@ -167,8 +169,9 @@ def find_pairs(
             )
 
         def find_pairs_into(out: str) -> Report:
-            output = PairsFile(out)
+            output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
             if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
+                check_no_text_out(chosen, "the list of a finished run reads no texts")
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
@@ -222,6 +225,8 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     from neardup.jobs import neighbours as nearest
 
     given, cluster = _choose_engine(source, engine, config, settings)
+    check_no_text_out(given, "neighbours are no run")
+    check_counts_all(given, "neighbours are found by all shingles")
     wanted = nearest.check_wanted(k, contained, given)
     source, chosen = items_or_source(source, items, given)
     if isinstance(source, in_memory.ItemSets) and queries is not None:
@@ -266,6 +271,7 @@ def plan(
     chosen = Config.of(config, **settings)
     if source is None and items is None:
         return plan_for(chosen)
+    check_counts_all(chosen, "a forecast reads a sample")
     source, chosen = items_or_source(source, items, chosen)
     from neardup.jobs import forecast
 
@@ -438,16 +444,16 @@ def explain(
         "measure": config.measure,
         "reason": "" if verdict.kept_id is not None else reason_to_keep(config),
     }
-    values |= dict(zip(("text", "kept_text"), texts or (None, None), strict=True))
+    values |= dict(zip(("text", "kept_text"), texts.texts or (None, None), strict=True))
     return Explanation(
         **values,
-        comparison=compare(*texts, config=Config.of(config, html=False)) if texts else None,
+        comparison=compare_contents(texts.contents, config) if texts.texts else None,
     )
 
 
 def _find_in_files(
     run: Path, doc_id: str, *, file: str | None, row: int | None
-) -> tuple[Verdict, list[str]]:
+) -> tuple[Verdict, ReadTexts]:
     """Look up a document of a finished run, and read its text and that of the kept document."""
     verdict = find_verdict(run, doc_id, file=file, row=row)
     if (
@@ -455,11 +461,11 @@ def _find_in_files(
         or verdict.kept_file is None
         or verdict.config.measure not in SET_MEASURES
     ):
-        return verdict, []
+        return verdict, NO_TEXTS
     if is_index(verdict.kept_file):  # texts stored in an index are not compared
-        return verdict, []
-    ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
-    return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]
+        return verdict, NO_TEXTS
+    ends = [(verdict.file, verdict.row or 0), (verdict.kept_file, verdict.kept_row or 0)]
+    return verdict, read_texts(run, ends, verdict.config)
 
 
 def _adapter_without_files(

@@ -38,7 +38,9 @@ WRONG = {
     "per_cluster": "0",
     "decisions": "nowhere",
     "against": "nowhere",
+    "ignore_common": "5",
     "limit": "1KB",
+    "text_out": "texts.doc",
     "host": "0.0.0.0",  # noqa: S104
     "port": "70000",
     "engine": "dask",
@@ -67,6 +69,7 @@ ONLY_THE_FILES_TELL = {
     "items_column",
     "vector_column",
     "group_column",
+    "common_by",
     "payload_column",
     "expires_column",
     "queries",

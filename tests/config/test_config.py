@@ -47,6 +47,8 @@ DEFAULTS = {
     "normalise": "nfc",
     "fold_accents": False,
     "ignore": (),
+    "ignore_common": None,
+    "common_by": None,
     "html": False,
     "html_content": "main",
     "text_column": None,
@@ -63,6 +65,7 @@ DEFAULTS = {
     "only_against": False,
     "mark": False,
     "dry_run": False,
+    "text_out": None,
     "audit": False,
     "overwrite": False,
     "strict": False,
@@ -99,6 +102,8 @@ OTHER_VALUES = {
     "normalise": "nfkc",
     "fold_accents": True,
     "ignore": ("template.txt",),
+    "ignore_common": 0.05,
+    "common_by": "host",
     "html": True,
     "html_content": "all",
     "text_column": "page",
@@ -115,6 +120,7 @@ OTHER_VALUES = {
     "only_against": True,
     "mark": True,
     "dry_run": True,
+    "text_out": "texts.parquet",
     "audit": True,
     "overwrite": True,
     "strict": True,
@@ -135,6 +141,7 @@ NEVER_CHANGE_A_RESULT = (
 )
 # Settings that conflict with others of the table.
 NOT_TOGETHER = (
+    *("ignore_common", "common_by", "text_out"),
     "items_column",
     "dry_run",
     "measure",
@@ -147,7 +154,7 @@ NOT_TOGETHER = (
 # Settings that only one measure has.
 NEEDS_BITS = ("dimension", "packed", "vector_column")
 # Settings that need another one.
-NEEDS = {"only_against": {"against": "old"}}
+NEEDS = {"common_by": {"ignore_common": 0.05}, "only_against": {"against": "old"}}
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
 NO_FLAGS = [1, 0, "yes", None, [True]]
@@ -191,6 +198,8 @@ BAD_VALUES = {
     "normalise": ["NFC", "nfd", "", None, True],
     "fold_accents": NO_FLAGS,
     "ignore": [1, None, [1], {"old"}],
+    "ignore_common": [0, 1, -0.1, 1.5, math.nan, math.inf, "5", "0%", "x%", "5%5", True, [0.5]],
+    "common_by": [1, ["site"], b"site", True],
     "html": NO_FLAGS,
     "html_content": ["Main", "text", "", None, True],
     "text_column": [1, [], ["text", 1], b"text", True],
@@ -207,6 +216,7 @@ BAD_VALUES = {
     "only_against": NO_FLAGS,
     "mark": NO_FLAGS,
     "dry_run": NO_FLAGS,
+    "text_out": [3, ["a.jsonl"], b"a.jsonl", "a\0b.jsonl"],
     "audit": NO_FLAGS,
     "overwrite": NO_FLAGS,
     "strict": NO_FLAGS,

@@ -8,7 +8,7 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from neardup.jobs.explain import find_verdict, read_document
+from neardup.jobs.explain import find_verdict, read_texts
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)
@@ -93,9 +93,9 @@ def test_an_explanation_holds_both_texts_and_compares_them_as_the_run_did(run):
 
 def test_a_text_is_read_from_the_file_it_came_in(run):
     config = verdict(run, "b").config
-    assert read_document(run, "two.jsonl", 1, config) == OTHER
+    assert read_texts(run, [("two.jsonl", 1)], config).texts == [OTHER]
     with pytest.raises(DataError, match="does not record the path"):
-        read_document(run, "three.jsonl", 1, config)
+        read_texts(run, [("three.jsonl", 1)], config)
 
 
 def test_a_missing_input_is_reported(run):

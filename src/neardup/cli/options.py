@@ -73,6 +73,18 @@ SETTINGS: Final = {
         "File whose shingles are ignored: a template, a licence, starter code; repeatable.",
         "PATH",
     ),
+    "ignore_common": _Setting(
+        SIMILAR,
+        "Ignore shingles in more than this share of the documents, such as 5%, of a group of 50 or more.",
+        "SHARE",
+        str,
+    ),
+    "common_by": _Setting(
+        SIMILAR,
+        "With --ignore-common: the groups: host (of the column url, or of an id that is a URL), file, or a column; "
+        "default: all documents.",
+        "HOST|FILE|COLUMN",
+    ),
     "html": _Setting(SIMILAR, "Parse the texts as HTML and compare their main content."),
     "html_content": _Setting(
         SIMILAR,
@@ -169,6 +181,11 @@ SETTINGS: Final = {
     ),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
+    "text_out": _Setting(
+        OUTPUT,
+        "Also write the text of every document as it is compared, such as that of HTML; .parquet or .jsonl.",
+        "FILE",
+    ),
     "audit": _Setting(
         OUTPUT, "Measure the recall on a sample after the run, and add it to the report."
     ),
@@ -198,6 +215,8 @@ TEXT_SETTINGS: Final = (
     *("normalise", "fold_accents", "ignore", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
+# Of whole runs.
+RUN_SETTINGS: Final = ("ignore_common", "common_by", "text_out")
 COLUMN_SETTINGS: Final = (
     "text_column",
     "id_column",

@@ -14,7 +14,7 @@ from neardup.config import Config
     "FILE",
     "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.",
 )
-@options.settings(*options.INPUT_SETTINGS, "audit", "overwrite")
+@options.settings(*options.INPUT_SETTINGS, *options.RUN_SETTINGS, "audit", "overwrite")
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:

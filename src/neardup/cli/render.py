@@ -118,7 +118,14 @@ def summary(report: Report, out: str) -> None:
         f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir()
     )
     _print_lines(_counts(numbers))
-    _print_lines([_found(report), *_audited(report), f"Written to {out}: {', '.join(written)}"])
+    _print_lines(
+        [
+            _found(report),
+            *_ignored(report),
+            *_audited(report),
+            f"Written to {out}: {', '.join(written)}",
+        ]
+    )
 
 
 def pairs_summary(report: Report, out: str) -> None:
@@ -135,7 +142,7 @@ def pairs_summary(report: Report, out: str) -> None:
     else:
         rejected = ""
     _print_lines([f"{counted(numbers['documents'], 'document')}: {found}{rejected}."])
-    _print_lines([_found(report), *_audited(report), f"Written to {out}"])
+    _print_lines([_found(report), *_ignored(report), *_audited(report), f"Written to {out}"])
 
 
 def _found(report: Report) -> str:
@@ -168,6 +175,13 @@ def _neighbour_line(row: dict[str, Any]) -> str:
     document = _place(row["doc_id"], row["file"], row["row"])
     neighbour = _place(row["neighbour_id"], row["neighbour_file"], row["neighbour_row"])
     return f"{row['similarity']:10.4f}  {row['rank']:4}  {document}  {neighbour}"
+
+
+def _ignored(report: Report) -> Iterator[str]:
+    if report.ignored_common is not None:
+        shingles = counted(report.ignored_common["shingles"], "common shingle")
+        documents = counted(report.ignored_common["documents"], "document")
+        yield f"Ignored {shingles}; {documents} had no other."
 
 
 def _audited(report: Report) -> Iterator[str]:

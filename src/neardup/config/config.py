@@ -17,6 +17,7 @@ from neardup.config.checks import (
     as_float,
     as_path,
     as_paths,
+    as_share,
     as_spark_conf,
     asks_containment,
     check_bands,
@@ -59,6 +60,8 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 _NONE_GOES: Final = ("format",)
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
+# What `common_by` may be besides a column.
+COMMON_GROUPS: Final = ("host", "file")
 # Measures whose slots are single bits, and therefore need more of them.
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
@@ -150,6 +153,11 @@ class Config(_BesidesSettings):
             characters as equal, such as ligatures, full-width letters and superscripts.
         fold_accents: treat letters with and without accents as equal.
         ignore: files whose shingles are ignored, such as a template or a licence header.
+        ignore_common: the share of documents from which on a shingle is ignored: shingles in more
+            than this share of the documents of a group of at least 50 do not count, such as those
+            of a template; in (0, 1), or text like "5%".
+        common_by: what a group of `ignore_common` is: "host" of an address, "file", or a column;
+            None means all documents.
         html: parse the texts as HTML and compare their content.
         html_content: which part of an HTML page is compared: "main", its main content, without
             navigation and other template text (a page without any is compared as a whole), or
@@ -176,6 +184,8 @@ class Config(_BesidesSettings):
         only_against: compare the input with `against` only, not with itself.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
+        text_out: a file (.parquet or .jsonl) for the text of every document as it is compared, such
+            as the text extracted from HTML: doc_id, file, row, text.
         audit: measure the recall on a sample of the documents after the run.
         overwrite: replace an existing output.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
@@ -214,6 +224,8 @@ class Config(_BesidesSettings):
     normalise: Normalise = "nfc"
     fold_accents: bool = False
     ignore: tuple[str, ...] = ()
+    ignore_common: float | None = None
+    common_by: str | None = None
     html: bool = False
     html_content: HtmlContent = "main"
     text_column: str | tuple[str, ...] | None = None
@@ -230,6 +242,7 @@ class Config(_BesidesSettings):
     only_against: bool = False
     mark: bool = False
     dry_run: bool = False
+    text_out: str | None = None
     audit: bool = False
     overwrite: bool = False
     strict: bool = False
@@ -252,11 +265,12 @@ class Config(_BesidesSettings):
         self._check_numbers()
         _check_keep(self.keep)
         self._set("text_column", as_columns(self.text_column))
-        for name in ("id_column", "items_column", "vector_column", "group_column"):
+        for name in ("id_column", "items_column", "vector_column", "group_column", "common_by"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
                 check_text(name, getattr(self, name))
         self._set("decisions", as_path("decisions", self.decisions))
+        self._set("text_out", as_path("text_out", self.text_out))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
             check_text("master", self.master)
@@ -280,6 +294,7 @@ class Config(_BesidesSettings):
         check_int("per_cluster", self.per_cluster, 1, MAX_PER_CLUSTER)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
+        self._set("ignore_common", as_share("ignore_common", self.ignore_common))
         self._set("seed", _drawn(self.seed))
         check_int("seed", self.seed, 0, MAX_SEED)
         self._set("max_document", _max_document_bytes(self.max_document))
@@ -378,6 +393,16 @@ class Config(_BesidesSettings):
     def asks_exact(self) -> bool:
         """Whether the settings ask for every pair, so that there are no bands."""
         return self.method == "exact" or self.recall == 1 or self.asks_containment
+
+    @property
+    def ignores_shingles(self) -> bool:
+        """Whether some shingles do not count."""
+        return bool(self.ignore) or self.ignore_common is not None
+
+    @property
+    def common_column(self) -> str | None:
+        """The column that `common_by` names."""
+        return None if self.common_by in COMMON_GROUPS else self.common_by
 
     @property
     def keep_column(self) -> str | None:

@@ -51,6 +51,8 @@ class RunSettings(TypedDict, total=False):
     normalise: Normalise
     fold_accents: bool
     ignore: Paths
+    ignore_common: float | str | None
+    common_by: str | None
     html: bool
     html_content: HtmlContent
     text_column: str | Sequence[str] | None
@@ -67,6 +69,7 @@ class RunSettings(TypedDict, total=False):
     only_against: bool
     mark: bool
     dry_run: bool
+    text_out: str | os.PathLike[str] | None
     audit: bool
     overwrite: bool
     strict: bool

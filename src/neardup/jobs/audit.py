@@ -104,9 +104,8 @@ class _Keyed:
                 rows = batch.column("row").to_numpy() - first
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
                 columns += [batch.column("group"), batch.column("text")]
-                yield pa.record_batch(
-                    list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED
-                )
+                kinds = schema.sampled(batch.schema.field("text").type)
+                yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=kinds)
 
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_SAMPLE) -> Audit:
@@ -163,12 +162,15 @@ def draw_sample(
     about how many there are.
     """
     keyed: Any = _Keyed(documents, config.seed)
+    sampled = schema.SAMPLED
+    if config.ignore_common is not None:
+        sampled = schema.sampled(pa.large_binary())
     share = (size + _SPARE * size**0.5 + _SPARE) / max(num_documents, 1)
     while True:
         below = int(min(share, 1.0) * DRAW_RANGE)
         with watch.stage("draw", documents.total, documents.unit) as advance:
             step = partial(draw, below=below, config=config)
-            drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
+            drawn = engine.scan_documents(keyed, step, sampled, advance)
             if not documents.first_rows.size:
                 documents.finish_reading(engine.sort)
         if drawn.num_rows >= size or share >= 1:
@@ -384,6 +386,10 @@ def audit_files(
         documents = FileReader(
             FileLayout(files, num_references, config), workspace, engine.room() // 2
         )
+        if config.ignore_common is not None:
+            from neardup.jobs.common_shingles import stored_common
+
+            documents.compared = stored_common(reported.load("common"), config).compared
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 
 

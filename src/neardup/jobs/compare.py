@@ -72,7 +72,13 @@ def compare(
     0.8
     """
     chosen = for_texts(Config.of(config, **settings))
-    sets = text_sets(usable_texts([a, b], chosen), chosen)
+    return compare_contents(usable_texts([a, b], chosen), chosen)
+
+
+def compare_contents(contents: pa.Array, config: Config) -> Comparison:
+    """Compare two documents as a run compares them: by their texts, or by their shingles without the common ones."""
+    chosen = config
+    sets = text_sets(contents, chosen)
     first = sets.shingles[: sets.ends[1]]
     second = sets.shingles[sets.ends[1] :]
     signatures = set_signatures(sets, chosen)
@@ -180,7 +186,27 @@ def for_texts(config: Config) -> Config:
             f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
         )
+    check_counts_all(config, "two texts are no corpus")
+    check_no_text_out(config, "texts are compared as they are")
     return config
+
+
+def check_no_text_out(config: Config, reason: str) -> None:
+    """Raise if the settings ask for texts, where none are written."""
+    if config.text_out is not None:
+        raise ConfigError(
+            f"`text_out` does not apply here: {reason}",
+            hint="leave `text_out` out; it applies to deduplicate and find_pairs",
+        )
+
+
+def check_counts_all(config: Config, reason: str) -> None:
+    """Raise if the settings ignore common shingles, where these cannot be counted."""
+    if config.ignore_common is not None:
+        raise ConfigError(
+            f"`ignore_common` needs all documents of a run: {reason}",
+            hint="leave `ignore_common` out; it applies to deduplicate and find_pairs",
+        )
 
 
 def usable_texts(values: list[Any], config: Config) -> pa.Array:

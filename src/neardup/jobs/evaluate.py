@@ -77,7 +77,7 @@ class Evaluation:
         unknown: ids of the labels that the input does not have.
         left_out: labelled documents of large clusters that were not drawn.
         curve: threshold, precision, recall and f1, if all pairs of at least this similarity were
-            found; None if the run does not compare sets.
+            found; None if the run does not compare sets, or ignores common shingles.
         is_estimated: whether the curve counts pairs of different clusters from a part of the
             documents.
         best_threshold: the threshold with the highest f1; of equally good ones the middle.
@@ -475,7 +475,7 @@ def _evaluation(
     is_estimated = False
     best: tuple[float | None, float | None] = (None, None)
     values = [np.full(pairs.first.size, np.nan) for pairs in (wrong, missed)]
-    if config.measure in SET_MEASURES:
+    if config.measure in SET_MEASURES and config.ignore_common is None:
         sets = jaccard.text_sets(documents.texts, Config.of(config, html=False))
         score = partial(_similarities, sets, documents.groups, config)
         values = [score(pairs) for pairs in (wrong, missed)]

@@ -75,8 +75,11 @@ TIE: Final = 0.002
 NUM_EXAMPLES: Final = 5
 _EXCERPT: Final = 160
 _SAMPLED_FILES: Final = 16
-# Settings that do not apply: the input is compared with itself, and nothing is written.
-_NOT_HERE: Final = ("against", "mark", "dry_run", "audit", "pairs", "decisions")
+# Settings that do not apply: the input is compared with itself, whole, and nothing is written.
+_NOT_HERE: Final = (
+    *("against", "mark", "dry_run", "audit", "pairs", "decisions"),
+    *("ignore_common", "common_by"),
+)
 _SURE: Final = ((0.95, "sure"), (0.7, "fairly sure"), (0.0, "not sure"))
 _SHORT_BYTES: Final = 300
 
