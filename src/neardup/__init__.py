@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from neardup.api import (
         audit,
         deduplicate,
+        evaluate,
         explain,
         find_pairs,
         load,
         neighbours,
         plan,
+        tune,
     )
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
     from neardup.jobs.compare import Comparison, compare, jaccard, passages, shingles, signatures
+    from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation
+    from neardup.jobs.tune import Tuning
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -42,6 +46,7 @@ __all__ = [
     "Audit",
     "Comparison",
     "Config",
+    "Evaluation",
     "Explanation",
     "Index",
     "InsertNewResult",
@@ -55,10 +60,12 @@ __all__ = [
     "Report",
     "SparkEngine",
     "StoredDocument",
+    "Tuning",
     "audit",
     "buckets",
     "compare",
     "deduplicate",
+    "evaluate",
     "explain",
     "find_pairs",
     "jaccard",
@@ -69,6 +76,7 @@ __all__ = [
     "plan",
     "shingles",
     "signatures",
+    "tune",
 ]
 
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to
@@ -77,6 +85,7 @@ _HOMES = {
     "Audit": "neardup.report",
     "Comparison": "neardup.jobs.compare",
     "Config": "neardup.config",
+    "Evaluation": "neardup.jobs.evaluate",
     "Explanation": "neardup.jobs.explain",
     "Index": "neardup.index.index",
     "InsertNewResult": "neardup.index.result_types",
@@ -90,6 +99,7 @@ _HOMES = {
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "StoredDocument": "neardup.index.result_types",
+    "Tuning": "neardup.jobs.tune",
     "buckets": "neardup.jobs.bucketing",
     "compare": "neardup.jobs.compare",
     "jaccard": "neardup.jobs.compare",

@@ -8,11 +8,11 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, Config
+from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, TUNE_SAMPLE, Config
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
@@ -46,6 +46,10 @@ from neardup.jobs.source import Destination, check_in_memory, from_files, items_
 from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, Report
 from neardup.theory.plan import Plan, plan_for
+
+if TYPE_CHECKING:
+    from neardup.jobs.evaluate import Evaluation
+    from neardup.jobs.tune import Tuning
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of
 # the kernels.
@@ -292,6 +296,44 @@ def plan(
         return forecast.predict_files(paths, chosen, Watch(listener))
 
 
+def tune(
+    source: Any = None,
+    *,
+    items: Any = None,
+    sample: int = TUNE_SAMPLE,
+    ids: Sequence[Any] | None = None,
+    config: Config | None = None,
+    progress: Progress | bool | None = None,
+    **settings: Unpack[Settings],
+) -> Tuning:
+    """Find the threshold of a corpus: where pairs that are alike by chance end, and copies begin.
+
+    Some documents are compared exactly with the whole input, with every candidate for unit and
+    size; a unit or size that is given is not varied.
+
+    Args:
+        source: documents or files, as for `deduplicate`.
+        items: sets to compare instead of texts, as for `deduplicate`.
+        sample: the most documents to sample.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
+        config: settings to start from.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+        settings: fields of Config by name; `threshold` has no effect.
+
+    >>> names = ["Ada Lovelace", "Mary Anning", "Emmy Noether", "Marie Curie", "Lise Meitner", "Rosa Parks"]
+    >>> found = tune(names + [name.replace("r", "", 1) for name in names], unit="char", size=3)
+    >>> found.threshold is not None and 0.2 < found.threshold < 0.6
+    True
+    """
+    from neardup.jobs import tune as job
+
+    chosen = Config.of(config, **settings)
+    source, chosen = items_or_source(source, items, chosen)
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        return job.tune(source, ids, chosen, watch, sample)
+
+
 def audit(
     run: Report | str | os.PathLike[str],
     *,
@@ -325,6 +367,36 @@ def audit(
         if report.audited is not None:
             return measure(report.audited(report.load), LocalEngine(chosen.threads), watch, sample)
         return audit_finished(report, sample, chosen, watch)
+
+
+def evaluate(
+    run: Report | str | os.PathLike[str],
+    labels: Any,
+    *,
+    progress: Progress | bool | None = None,
+) -> Evaluation:
+    """Compare what a run found with known pairs: precision, recall and F1, and the best threshold.
+
+    Two documents count as found if they are in one cluster of the run, or if they are a pair that it
+    lists. Only pairs with a label count.
+
+    Args:
+        run: a report, or the output of a finished run on files; its input is read again.
+        labels: a file (.csv, .jsonl, .parquet), a table or a data frame with the columns doc_a,
+            doc_b, same, or doc_id, cluster; a dict of id to cluster; or the decisions of a review,
+            a .json file.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+
+    >>> texts = {"a": "to be or not to be", "b": "to be or not to be!", "c": "to be or not", "d": "all the world"}
+    >>> found = evaluate(deduplicate(texts, size=2), {"a": "hamlet", "b": "hamlet", "c": "hamlet", "d": "jaques"})
+    >>> found.precision, round(found.recall, 2), found.best_f1
+    (1.0, 0.33, 1.0)
+    """
+    from neardup.jobs import evaluate as job
+
+    report = run if isinstance(run, Report) else load(run)
+    with _listening(progress) as listener:
+        return job.evaluate(report, labels, Watch(listener))
 
 
 def load(path: str | os.PathLike[str]) -> Report:

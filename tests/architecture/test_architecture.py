@@ -25,14 +25,15 @@ ENVIRONMENT = os.environ | {
 }
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "Explanation", "Index", "InsertNewResult", "InsertResult"),
-    *("Inserted", "Match", "NearDupError"),
-    *("Passage", "Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
+    *("Audit", "Comparison", "Config", "Evaluation", "Explanation", "Index", "InsertNewResult"),
+    *("InsertResult", "Inserted", "Match", "NearDupError", "Passage"),
+    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument", "Tuning"),
     *(
         "audit",
         "buckets",
         "compare",
         "deduplicate",
+        "evaluate",
         "explain",
         "find_pairs",
         "jaccard",
@@ -40,7 +41,7 @@ EXPORTED = [
         "merge_signatures",
     ),
     *("neighbours", "passages", "plan"),
-    *("shingles", "signatures"),
+    *("shingles", "signatures", "tune"),
 ]
 SLOW_TO_IMPORT = [
     "pyspark",

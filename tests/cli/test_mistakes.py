@@ -75,6 +75,7 @@ ONLY_THE_FILES_TELL = {
     "expires_column",
     "queries",
     "ignore",
+    "labels",
     "out",
     "target",
 }
@@ -83,12 +84,14 @@ NEVER_WRONG = {"master", "file"}
 # The other arguments that a command needs.
 ARGUMENTS = {
     "demo": [],
+    "tune": ["pages.jsonl"],
     "dedup": ["pages.jsonl", "-o", "out"],
     "pairs": ["pages.jsonl", "-o", "out.csv"],
     "neighbours": ["pages.jsonl"],
     "compare": ["pages.jsonl", "pages.jsonl"],
     "plan": ["pages.jsonl"],
     "audit": ["clean"],
+    "evaluate": ["clean", "--labels", "known.csv"],
     "explain": ["clean", "a"],
     "report": ["clean", "-o", "page.html"],
     "serve": ["clean"],

@@ -60,6 +60,8 @@ def main() -> None:
     neardup.neighbours(TEXTS, k=None, threshold=0.4)
     neardup.neighbours(TEXTS, measure="containment")
     neardup.neighbours(TEXTS, queries=TEXTS, measure="containment", contained="query")
+    neardup.tune(TEXTS)
+    neardup.evaluate(neardup.find_pairs(TEXTS), {at: at % 2 for at in range(len(TEXTS))})
     neardup.neighbours(items=[sorted(basket) for basket in BASKETS])
     _warm_measures()
     _warm_index()

@@ -27,12 +27,14 @@ from neardup.errors import ConfigError, NearDupError
 COMMANDS: Final = (
     *(
         "demo",
+        "tune",
         "dedup",
         "pairs",
         "neighbours",
         "compare",
         "plan",
         "audit",
+        "evaluate",
         "explain",
         "report",
         "serve",

@@ -373,6 +373,22 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def words_of(name: str, value: Any) -> list[str]:
+    """Return the words of a command line that give a setting a value.
+
+    >>> words_of("text_column", ("name", "town")), words_of("html", True), words_of("max_document", 2_000_000)
+    (['--text-column', 'name', '--text-column', 'town'], ['--html'], ['--max-document', '2000000'])
+    """
+    option = option_of(name)
+    if isinstance(value, bool):
+        return [option] if value else [f"--no-{option[2:]}"]
+    if isinstance(value, (tuple, list)):
+        return [word for one in value for word in (option, str(one))]
+    return (
+        [] if value is None else [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    )
+
+
 def _option(name: str) -> Callable[[Function], Function]:
     setting = SETTINGS[name]
     default = _default(name)

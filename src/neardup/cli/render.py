@@ -30,7 +30,9 @@ from neardup.theory.plan import Plan
 if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs needs none of them
     from neardup.events import Progress
     from neardup.jobs.compare import Comparison
+    from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
+    from neardup.jobs.tune import Tuning
     from neardup.report import Audit, Report
 
 MAX_MEMBERS: Final = 50
@@ -320,6 +322,26 @@ def _print_curve(chosen: Plan) -> None:
     _print_lines(curve.draw(chosen, console.width, symbols))
     _print_lines(curve.legend(chosen, symbols))
     _print_lines(curve.chances(chosen))
+
+
+def evaluation(answer: Evaluation, out: str) -> None:
+    """Print precision and recall against labels, and what was wrong."""
+    from neardup.cli import evaluate_view
+
+    _print_lines(evaluate_view.lines(answer, out))
+
+
+def tuning(found: Tuning, command: str) -> None:
+    """Print where copies begin, how sure that is, and the command to run next."""
+    from neardup.cli import tune_view
+
+    _print_lines(tune_view.lines(found, _symbols(_console())))
+    if found.threshold is None:
+        _print_lines(["Look at pairs of every similarity, and label some:"])
+        command = f"{command} --threshold 0.1"
+    else:
+        _print_lines(["Next, list the pairs; dedup takes the same options:"])
+    _print_lines([f"  {command}"])
 
 
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:

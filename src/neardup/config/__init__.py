@@ -8,6 +8,7 @@ from neardup.config.config import (
     MIN_MEMORY,
     NUM_NEIGHBOURS,
     RANDOM_SEED,
+    TUNE_SAMPLE,
     Config,
     DrawnSeed,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "MIN_MEMORY",
     "NUM_NEIGHBOURS",
     "RANDOM_SEED",
+    "TUNE_SAMPLE",
     "Config",
     "DrawnSeed",
 ]
