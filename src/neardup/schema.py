@@ -107,6 +107,18 @@ SAMPLED = pa.schema(
 )
 # A pair of a document and a sampled set; is_found: whether the run finds it.
 PARTNERS = pa.schema([_ROW, ("number", pa.int64()), _SIMILARITY, ("is_found", pa.bool_())])
+# One row per document: the number of its words, and its anchors (kernels/anchors.py), in order.
+ANCHORS = pa.schema(
+    [
+        _ROW,
+        ("group", pa.int64()),
+        ("num_words", pa.int64()),
+        ("keys", pa.large_list(pa.int64())),
+        ("positions", pa.large_list(pa.int32())),
+        ("befores", pa.large_list(pa.int32())),
+        ("counts", pa.large_list(pa.int32())),
+    ]
+)
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
