@@ -240,6 +240,43 @@ PAIRS_FROM_FILES = pa.schema(
 )
 
 
+def passages(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
+    """Return the schema of the places of passages: code points and bytes of the text, and where it stands first."""
+
+    def of_files(prefix: str) -> list[tuple[str, pa.DataType]]:
+        return [(f"{prefix}file", pa.string()), (f"{prefix}row", pa.int64())] if has_files else []
+
+    numbers = ("start", "end", "start_byte", "end_byte", "line", "words")
+    return pa.schema(
+        [
+            ("passage_id", pa.int64()),
+            ("doc_id", id_type),
+            *of_files(""),
+            *((name, pa.int64()) for name in numbers),
+            ("source_id", id_type),
+            *of_files("source_"),
+            ("source_start", pa.int64()),
+        ]
+    )
+
+
+# One row per passage, most words times places first.
+REPEATED = pa.schema(
+    [
+        *(("passage_id", pa.int64()), ("words", pa.int64())),
+        *(("places", pa.int64()), ("documents", pa.int64()), ("text", pa.large_string())),
+    ]
+)
+
+
+def left_over(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
+    """Return the schema of documents that a cut has left with too few words: removed for no other document."""
+    columns = [("doc_id", id_type), ("kept_id", id_type), ("similarity", pa.float64())]
+    if has_files:
+        columns += zip(("file", "row", "kept_file", "kept_row"), _PLACES, strict=True)
+    return pa.schema(columns)
+
+
 def partnered(verified: pa.Table) -> pa.RecordBatch:
     """Return the partners of VERIFIED as PARTNERED."""
     partners = one_array(verified.column("partners"))

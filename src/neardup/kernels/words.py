@@ -143,3 +143,18 @@ def count_before(source, offsets, bounds, ends, points, lines):
                 at += 1
             points[bound] = num_points
             lines[bound] = num_lines
+
+
+@kernel
+def gather_bytes(source, starts, ends, gathered):
+    """Copy pieces of a buffer, end to end.
+
+    source    uint8[...]           copied from
+    starts    int64[num_pieces]    where each piece begins
+    ends      int64[num_pieces + 1]  piece p is gathered[ends[p]:ends[p + 1]]
+    gathered  uint8[ends[-1]]      written
+    """
+    for piece in range(starts.size):
+        shift = starts[piece] - ends[piece]
+        for at in range(ends[piece], ends[piece + 1]):
+            gathered[at] = source[at + shift]
