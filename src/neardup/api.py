@@ -13,7 +13,7 @@ from typing import Any, Unpack, cast
 
 import pyarrow as pa
 
-from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, Config
+from neardup.config import AUDIT_SAMPLE, KEEP_NOTHING, NUM_NEIGHBOURS, Config
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
@@ -495,4 +495,10 @@ def _choose_engine(
         raise ConfigError(
             f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
         )
-    return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
+    chosen = Config.of(config, **settings, **named)
+    if chosen.keep == KEEP_NOTHING:
+        raise ConfigError(
+            f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
+            hint="use 'first', 'last' or 'longest', or find passages",
+        )
+    return chosen, None if isinstance(engine, str) else engine

@@ -14,9 +14,13 @@ from neardup import schema
 from neardup.config import MIN_MEMORY, Config
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
+from neardup.errors import ConfigError
 from neardup.events import Watch
+from neardup.io.columns.text_edits import PassageMarks, TextEdits
 from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
+from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.documents.stdin import STDIN_PATH
 from neardup.io.finished import passage_tables
@@ -71,7 +75,10 @@ class _FilesRun:
         # Readers need a memory limit even if the user set none.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)
+        # Marks of passages are not those of duplicates.
+        limited = Config.of(limited, mark=False)
         self.layout = FileLayout(setup.references + setup.own, len(setup.references), limited)
+        self._check_formats()
         self.source = FileReader(self.layout, setup.workspace, self.engine.room() // 4)
         self.names = RowNames(self.layout, self.source.notes)
 
@@ -88,6 +95,8 @@ class _FilesRun:
             if self.config.cut:
                 self._write_table("removed", lambda path: self._write_removed(path, gone))
             self._write_table("rejected", self._write_rejected)
+            if self.writes_kept:
+                self._write_kept(found, gone)
         report = PassagesReport(
             **report_values(found, self.config, watch),
             documents=documents + rejected,
@@ -105,6 +114,58 @@ class _FilesRun:
         write_report(self.workspace, report)
         self.setup.output.publish(self.workspace)
         return report
+
+    @property
+    def writes_kept(self) -> bool:
+        """Whether the rows of the input are written."""
+        return (self.config.cut or self.config.mark) and not self.config.dry_run
+
+    def _check_formats(self) -> None:
+        """Raise if marks cannot be added to a file."""
+        for at in self.layout.own_files():
+            if self.config.mark and not self.layout.columns[at].text:
+                path = self.layout.files[at].path
+                raise ConfigError(
+                    f"`mark` adds columns to every row, but {path} has no columns",
+                    hint="leave `mark` out: passages.parquet lists the places",
+                )
+
+    def _write_kept(self, found: Found, gone: I64) -> None:
+        """Write the rows of every file of the input with the changes."""
+        nothing = np.zeros(gone.size)
+        selection = pa.table([gone, gone, nothing], schema=schema.SELECTION)
+        kept = KeptRows(self.layout, self.source.notes, selection, RowCache())
+
+        def write(at: int) -> None:
+            edits = self._edits_of(at, found)
+            self.workspace.checkpoint(
+                f"out/kept/{self.layout.files[at].name}",
+                lambda path: kept.write_edited(at, str(path), edits),
+            )
+
+        self.engine.side_by_side(write, self.layout.own_files())
+
+    def _edits_of(self, at: int, found: Found) -> TextEdits:
+        """Return the changes of the rows of a file."""
+        first, stop = self.layout.file_first_rows[at : at + 2].tolist()
+        column = next(iter(self.layout.columns[at].text), None)
+        if self.config.cut:
+            return TextEdits(column=column, cuts=found.cuts.of(first, stop))
+        counts = found.counts
+        own = slice(*np.searchsorted(counts.rows, [first, stop]).tolist())
+        words = np.zeros(stop - first, np.int64)
+        totals = np.ones(stop - first, np.int64)
+        words[counts.rows[own] - first] = counts.repeated[own]
+        totals[counts.rows[own] - first] = np.maximum(counts.words[own], 1)
+        spans = slice(*np.searchsorted(found.spans.docs, [first, stop]).tolist())
+        marks = PassageMarks(
+            words=words,
+            shares=words / totals,
+            rows=found.spans.docs[spans] - first,
+            starts=found.locator.spans.starts[spans],
+            ends=found.locator.spans.ends[spans],
+        )
+        return TextEdits(column=column, marks=marks)
 
     def _check_rejected(self, watch: Watch) -> tuple[int, int]:
         """Count the documents and the rejected rows; warn of many."""

@@ -67,11 +67,19 @@ def check_settings(config: Config) -> Config:
             f"`keep` must be 'first' or 'none' for passages, got {config.keep!r}",
             hint="'first' leaves the first place of every passage, 'none' cuts them all",
         )
-    if config.cut and isinstance(config.text_column, tuple):
-        raise ConfigError(
-            f"`cut` needs one text column, got {', '.join(config.text_column)}",
-            hint="name one of them as `text_column`",
-        )
+    for name in ("cut", "mark"):
+        if not getattr(config, name):
+            continue
+        if isinstance(config.text_column, tuple):
+            raise ConfigError(
+                f"`{name}` needs one text column, got {', '.join(config.text_column)}",
+                hint="name one of them as `text_column`",
+            )
+        if config.html:
+            raise ConfigError(
+                f"`{name}` and `html` cannot be combined: places are those of the extracted text",
+                hint="extract the text first, or leave one out",
+            )
     return Config.of(config, method="exact")
 
 

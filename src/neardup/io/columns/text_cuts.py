@@ -31,6 +31,15 @@ class TextCuts:
             rows=self.rows[own] - first, starts=self.starts[own], stops=self.stops[own]
         )
 
+    def among(self, rows: I64) -> TextCuts:
+        """Return the spans of some rows, which ascend, counted by their position among them."""
+        at = np.searchsorted(rows, self.rows)
+        is_chosen = at < rows.size
+        is_chosen[is_chosen] = rows[at[is_chosen]] == self.rows[is_chosen]
+        return TextCuts(
+            rows=at[is_chosen], starts=self.starts[is_chosen], stops=self.stops[is_chosen]
+        )
+
     def apply(self, texts: pa.Array) -> pa.Array:
         """Return texts without the spans; texts are large_string, and rows count them from 0. A null stays null."""
         filled = texts.fill_null("") if texts.null_count else texts
