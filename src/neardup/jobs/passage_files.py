@@ -201,9 +201,7 @@ class _FilesRun:
                 own = slice(first, min(first + _ROWS_AT_ONCE, places.docs.size))
                 values = place_columns(found, own)
                 values |= self._named("doc_id", "file", "row", places.docs[own])
-                values |= self._named(
-                    "source_id", "source_file", "source_row", places.sources[own]
-                )
+                values |= self._named("source_id", "source_file", "source_row", places.sources[own])
                 writer.write(pa.table(values))
                 advance(own.stop - own.start)
 

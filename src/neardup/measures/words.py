@@ -132,14 +132,16 @@ class RewrittenText:
 
     def __init__(self, text: str, config: Config) -> None:
         cuts = [at for at, character in enumerate(text) if at and _begins_cluster(character)]
-        clusters = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        clusters = [
+            text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
+        ]
         copies = [_rewrite(cluster, config) for cluster in clusters]
         self.copy = "".join(copies).encode("utf-8", "replace")
         self._ends = _ends_of(clusters)
         self._copy_ends = _ends_of(copies)
 
     def locate(self) -> tuple[I64, I64]:
-        """Return where the words of the copy stand in the text; a word that begins or ends in a cluster has all of it."""
+        """Return where the words of the copy stand in the text: whole clusters, if a word is part of one."""
         source = np.frombuffer(self.copy, np.uint8)
         source.flags.writeable = False
         starts, stops, _ = _located(source, np.array([0, source.size], np.int64))

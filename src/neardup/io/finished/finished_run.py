@@ -236,9 +236,7 @@ def restore(run: Path) -> Report:
     """Return the report of a finished run."""
     stored = read_report(run)
     config = stored.settings()
-    audit = stored.audit and Audit.of(
-        dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES)
-    )
+    audit = stored.audit and Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES))
     values: dict[str, Any] = {
         "config": config,
         "plan": _plan_of(run, stored, config),
