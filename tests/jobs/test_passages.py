@@ -246,7 +246,9 @@ def test_untouched_rows_stay_byte_for_byte(tmp_path):
     lines = [
         '{"text":  "nothing here" , "n": 1.50}\r\n',
         json.dumps({"text": BANNER, "n": 1e300}) + "\n",
-        '{"n": 1.50, "big": 123456789012345678901234567890, "text": "%s. More"}\n' % BANNER,
+        '{"n": 1.50, "big": 123456789012345678901234567890, "text": "BANNER. More"}\n'.replace(
+            "BANNER", BANNER
+        ),
     ]
     (tmp_path / "pages.jsonl").write_bytes("".join(lines).encode())
     neardup.find_passages(tmp_path / "pages.jsonl", out=tmp_path / "out", min_words=5, cut=True)
