@@ -25,6 +25,7 @@ from neardup.io.documents.row_names import RowNames
 from neardup.io.documents.stdin import STDIN_PATH
 from neardup.io.finished import passage_tables
 from neardup.io.storage.table_writer import TableWriter, write_rejected
+from neardup.io.storage.workspace import Reusable
 from neardup.jobs.output import RunFolder, write_report
 from neardup.jobs.passages import Found, find, place_columns, repeated_rows, report_values
 from neardup.jobs.rejections import all_rejected, first_rejected, most_rejected
@@ -44,6 +45,11 @@ class PassagesFolder(RunFolder):
 
     command: ClassVar = "passages"
     tables: ClassVar = ("passages", "repeated", "removed")
+    # Anchors do not depend on what is done with the passages.
+    reusable: ClassVar = Reusable(
+        frozenset({"cut", "keep", "min_count", "min_left", "mark", "dry_run"}),
+        ("sketch", "names", "rejected"),
+    )
 
     def load(self, name: str) -> pa.Table | None:
         """Return a published table by name, None if it was not stored."""

@@ -1,4 +1,4 @@
-"""A small crawl with boilerplate, training pages with leaked passages, and source files with licence headers; known truth."""
+"""A small crawl with boilerplate, training pages with leaks, source files with licence headers; with known truth."""
 
 from __future__ import annotations
 
