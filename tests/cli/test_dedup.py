@@ -83,6 +83,6 @@ def test_short_documents_cause_a_warning_unless_quiet(run, tmp_path):
     lines = "".join(f'{{"text": "Ada Lovelace, {number} Dorset Street"}}\n' for number in range(4))
     (tmp_path / "names.jsonl").write_text(lines)
     advice = "4 of 4 documents have fewer than 10 shingles, so a single typo can hide a match; consider --unit char"
-    assert f"WARNING: {advice} --size 3" in run("dedup", "names.jsonl", "-o", "loud").stderr
+    assert f"WARNING: {advice} and --size 3" in run("dedup", "names.jsonl", "-o", "loud").stderr
     assert run("dedup", "names.jsonl", "-o", "quiet", "--quiet").stderr == ""
     assert run("demo", "--size", "64", "--quiet").stderr == ""

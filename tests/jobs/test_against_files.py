@@ -166,7 +166,7 @@ def test_a_marked_run_cannot_be_used_with_against(tmp_path):
     run = corpora.deduplicate([old], tmp_path / "run", mark=True)
     assert run.num_removed == 1
     new = corpora.write_json_lines(tmp_path / "new.jsonl", [{"text": FAR}, {"text": PAGE}])
-    with pytest.raises(NearDupError, match="--mark"):
+    with pytest.raises(NearDupError, match="mark=True"):
         corpora.deduplicate([new], tmp_path / "out", against=str(tmp_path / "run"))
 
 

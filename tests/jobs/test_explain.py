@@ -69,7 +69,7 @@ def test_equal_ids_are_distinguished_by_file_and_row(run):
     with pytest.raises(DataError, match="2 removed documents are named 'twin'") as error:
         verdict(run, "twin")
     assert "one.jsonl row 3, two.jsonl row 2" in str(error.value)
-    assert "--file" in error.value.hint
+    assert "`file`" in error.value.hint
     assert verdict(run, "twin", file="one.jsonl").similarity == 1.0
     assert verdict(run, "twin", row=2).file == "two.jsonl"
 

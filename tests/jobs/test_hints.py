@@ -45,7 +45,7 @@ def test_a_missing_text_column_names_the_likeliest_by_content(form, run, tmp_pat
     done = run("dedup", f"rows.{form}", "-o", "out")
     assert done.code == 1
     assert f"rows.{form} has no column named text, content, body" in done.stderr
-    assert "hint: name the one with the text: --text-column 'comment'" in done.stderr
+    assert "hint: name the one with the text: --text-column comment" in done.stderr
     assert "(the columns are nr, link, comment, site)" in done.stderr
     with pytest.raises(
         DataError, match=r"text_column='comment' \(the columns are nr, link, comment, site\)"

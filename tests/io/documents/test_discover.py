@@ -241,7 +241,7 @@ def test_columns_are_the_named_ones_or_the_default_ones(tmp_path):
 
 def test_a_missing_default_text_column_is_an_error_that_lists_the_columns(tmp_path):
     with pytest.raises(
-        DataError, match=r"a\.jsonl has no column named text(.|\n)*--text-column 'x'(.|\n)*x, y"
+        DataError, match=r"a\.jsonl has no column named text(.|\n)*text_column='x'(.|\n)*x, y"
     ):
         choose_columns(one(tmp_path / "a.jsonl"), ["x", "y"], Config())
 

@@ -221,7 +221,7 @@ def test_strict_names_the_exact_row_whatever_part_it_is_in(tmp_path, bad):
     assert documents.num_parts > 3
     with pytest.raises(DataError, match=rf"a\.jsonl, row {bad + 1} cannot be used") as error:
         read_all(documents)
-    assert "--strict" in error.value.hint
+    assert "strict=True" in error.value.hint
 
 
 def test_bad_rows_of_small_files_are_named_by_their_own_file(tmp_path):

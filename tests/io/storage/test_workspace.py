@@ -311,7 +311,7 @@ def test_the_error_for_another_run_names_the_difference(tmp_path, now, named):
         pass
     assert named in str(error.value)
     assert str(workspace.folder) in str(error.value)
-    assert "--overwrite" in error.value.hint
+    assert "overwrite=True" in error.value.hint
     assert Workspace(workspace.folder).has("one")
 
 
@@ -412,7 +412,7 @@ def test_an_existing_output_is_an_error(tmp_path):
     finished_output(tmp_path / "out")
     with pytest.raises(DataError, match="already exists") as error, opened(tmp_path / "out"):
         pass
-    assert "--overwrite" in error.value.hint
+    assert "overwrite=True" in error.value.hint
     assert not folder_of(tmp_path / "out").exists()
 
 
