@@ -163,12 +163,12 @@ def _first_places(
 
     def store(batch: pa.RecordBatch) -> pa.RecordBatch:
         count = store_words(batch, islands, stored, config)
+        arrays.drop_pages()
         return pa.record_batch([pa.array([count])], schema=_NOTHING)
 
     with watch.stage("words", documents.total, documents.unit) as advance:
         if num_words:
             engine.scan_documents(documents, store, _NOTHING, advance)
-            arrays.drop_pages()
     with watch.stage("places", repeated.docs.size, "anchors") as advance:
 
         def after_block(count: int) -> None:
