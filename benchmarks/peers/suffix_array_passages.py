@@ -1,4 +1,4 @@
-"""pydivsufsort: the suffix array of all texts, end to end, and the bytes in repeated substrings of 300 bytes or more."""
+"""pydivsufsort: the suffix array of all texts, and the bytes in repeated substrings of 300 bytes or more."""
 
 import documents
 import numpy as np

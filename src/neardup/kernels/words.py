@@ -84,7 +84,7 @@ def locate_words(source, offsets, table, edges, ends):
     source   uint8 [num_bytes]     UTF-8 texts
     offsets  int64 [num_docs + 1]  document d is source[offsets[d]:offsets[d + 1]]
     table    (index, entries, combining_index, combining) of kernels/unicode.py
-    edges    int64 [...]           written: both bytes of each word in turn; room for one per byte, and two more per document
+    edges    int64 [...]           written: both bytes of each word in turn; room for one a byte, two more a document
     ends     int64 [num_docs + 1]  written; document d owns the words from ends[d] to ends[d + 1]
     """
     index, entries, _, _ = table
