@@ -177,7 +177,7 @@ def _first_places(
 
         longest = shape.num_grams - 1
         finder = PlaceFinder(repeated, at, stored, (shape.gram, longest), num_references=only_below)
-        return finder.find(engine.side_by_side, after_block)
+        return finder.find(engine.side_by_side, after_block, arrays, engine.room() // 3)
 
 
 def _located(
