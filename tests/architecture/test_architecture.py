@@ -25,14 +25,15 @@ ENVIRONMENT = os.environ | {
 }
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "Explanation", "Index", "InsertNewResult", "InsertResult"),
-    *("Inserted", "Match", "NearDupError"),
-    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
+    *("Audit", "Comparison", "Config", "Evaluation", "Explanation", "Index", "InsertNewResult"),
+    *("InsertResult", "Inserted", "Match", "NearDupError", "Passage"),
+    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument", "Tuning"),
     *(
         "audit",
         "buckets",
         "compare",
         "deduplicate",
+        "evaluate",
         "explain",
         "find_pairs",
         "find_passages",
@@ -40,8 +41,8 @@ EXPORTED = [
         "load",
         "merge_signatures",
     ),
-    *("neighbours", "plan"),
-    *("shingles", "signatures"),
+    *("neighbours", "passages", "plan"),
+    *("shingles", "signatures", "tune"),
 ]
 SLOW_TO_IMPORT = [
     "pyspark",

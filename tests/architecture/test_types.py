@@ -27,6 +27,8 @@ WIDER = {
     "max_document",
     "against",
     "ignore",
+    "ignore_common",
+    "text_out",
     "spark_conf",
     "memory",
     "seed",

@@ -36,9 +36,12 @@ WRONG = {
     "keep": "best",
     "cluster": "graph",
     "per_cluster": "0",
+    "min_words": "0",
     "decisions": "nowhere",
     "against": "nowhere",
+    "ignore_common": "5",
     "limit": "1KB",
+    "text_out": "texts.doc",
     "host": "0.0.0.0",  # noqa: S104
     "port": "70000",
     "engine": "dask",
@@ -58,7 +61,6 @@ WRONG = {
     "containment": "2",
     "where": "lang",
     "since": "yesterday",
-    "min_words": "0",
     "min_count": "1",
     "min_left": "0",
 }
@@ -70,10 +72,12 @@ ONLY_THE_FILES_TELL = {
     "items_column",
     "vector_column",
     "group_column",
+    "common_by",
     "payload_column",
     "expires_column",
     "queries",
     "ignore",
+    "labels",
     "out",
     "target",
 }
@@ -82,6 +86,7 @@ NEVER_WRONG = {"master", "file"}
 # The other arguments that a command needs.
 ARGUMENTS = {
     "demo": [],
+    "tune": ["pages.jsonl"],
     "dedup": ["pages.jsonl", "-o", "out"],
     "pairs": ["pages.jsonl", "-o", "out.csv"],
     "neighbours": ["pages.jsonl"],
@@ -89,6 +94,7 @@ ARGUMENTS = {
     "compare": ["pages.jsonl", "pages.jsonl"],
     "plan": ["pages.jsonl"],
     "audit": ["clean"],
+    "evaluate": ["clean", "--labels", "known.csv"],
     "explain": ["clean", "a"],
     "report": ["clean", "-o", "page.html"],
     "serve": ["clean"],
