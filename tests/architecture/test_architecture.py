@@ -36,6 +36,7 @@ EXPORTED = [
         "evaluate",
         "explain",
         "find_pairs",
+        "find_passages",
         "jaccard",
         "load",
         "merge_signatures",

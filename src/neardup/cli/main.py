@@ -31,6 +31,7 @@ COMMANDS: Final = (
         "dedup",
         "pairs",
         "neighbours",
+        "passages",
         "compare",
         "plan",
         "audit",

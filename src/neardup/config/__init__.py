@@ -3,7 +3,9 @@
 from neardup.config.config import (
     AUDIT_SAMPLE,
     CHOICES,
+    DEFAULT_MIN_WORDS,
     KEEP_COLUMN_ORDERS,
+    KEEP_NOTHING,
     KEEP_ORDERS,
     MIN_MEMORY,
     NUM_NEIGHBOURS,
@@ -16,7 +18,9 @@ from neardup.config.config import (
 __all__ = [
     "AUDIT_SAMPLE",
     "CHOICES",
+    "DEFAULT_MIN_WORDS",
     "KEEP_COLUMN_ORDERS",
+    "KEEP_NOTHING",
     "KEEP_ORDERS",
     "MIN_MEMORY",
     "NUM_NEIGHBOURS",

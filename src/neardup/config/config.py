@@ -60,6 +60,8 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 _NONE_GOES: Final = ("format",)
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
+# Only of repeated passages.
+KEEP_NOTHING: Final = "none"
 # What `common_by` may be besides a column.
 COMMON_GROUPS: Final = ("host", "file")
 # Measures whose slots are single bits, and therefore need more of them.
@@ -67,6 +69,8 @@ _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
 NUM_NEIGHBOURS: Final = 10
+DEFAULT_MIN_WORDS: Final = 50
+MAX_COUNT: Final = 10**9
 AUDIT_SAMPLE: Final = 1000
 TUNE_SAMPLE: Final = 1000
 MAX_SIZE: Final = 64
@@ -139,7 +143,7 @@ class Config(_BesidesSettings):
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison if the signatures already rule a pair out.
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or
-        "min:COLUMN".
+            "min:COLUMN"; of a repeated passage, which place to keep: "first" or "none".
         cluster: "leader" (removed documents are similar to the kept one) or "components"
         (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in
@@ -150,7 +154,7 @@ class Config(_BesidesSettings):
         passages: also list the passages that two texts share, for every pair or comparison.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
         min_words: the least number of words of a passage; with `edits`, of those that agree. None
-            means 8, and 18 with `edits`.
+            means 8, and 18 with `edits`; of a repeated passage, 50.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
@@ -187,6 +191,10 @@ class Config(_BesidesSettings):
         against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
         documents are always kept.
         only_against: compare the input with `against` only, not with itself.
+        min_count: cut or mark only words in a window of `min_words` words that stands in at least
+        this many places.
+        min_left: with cut=True, remove a document of which fewer words are left.
+        cut: write the rows of the input without the repeated passages in their text.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
         text_out: a file (.parquet or .jsonl) for the text of every document as it is compared, such
@@ -248,6 +256,9 @@ class Config(_BesidesSettings):
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     only_against: bool = False
+    min_count: int = 2
+    min_left: int = 1
+    cut: bool = False
     mark: bool = False
     dry_run: bool = False
     text_out: str | None = None
@@ -302,6 +313,8 @@ class Config(_BesidesSettings):
         check_int("per_cluster", self.per_cluster, 1, MAX_PER_CLUSTER)
         if self.min_words is not None:
             check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
+        check_int("min_count", self.min_count, 2, MAX_COUNT)
+        check_int("min_left", self.min_left, 1, MAX_COUNT)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         self._set("ignore_common", as_share("ignore_common", self.ignore_common))
@@ -496,7 +509,8 @@ def _check_keep(keep: Any) -> None:
     if isinstance(keep, str):
         check_text("keep", keep)
     order, colon, column = keep.partition(":") if isinstance(keep, str) else ("", "", "")
-    if (order in KEEP_ORDERS and not colon) or (order in KEEP_COLUMN_ORDERS and column):
+    is_order = order in (*KEEP_ORDERS, KEEP_NOTHING) and not colon
+    if is_order or (order in KEEP_COLUMN_ORDERS and column):
         return
     near = difflib.get_close_matches(order, KEEP_ORDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else None

@@ -31,6 +31,11 @@ def check_together(config: Any) -> None:
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
             hint="leave `decisions` out",
         )
+    if config.mark and config.cut:
+        raise ConfigError(
+            "`mark` and `cut` cannot be combined: one writes all words, the other leaves some out",
+            hint="leave one out",
+        )
     _check_text_out(config)
     if config.mark and config.dry_run:
         raise ConfigError(

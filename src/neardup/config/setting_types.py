@@ -70,6 +70,9 @@ class RunSettings(TypedDict, total=False):
     max_document: int | str
     against: Paths
     only_against: bool
+    min_count: int
+    min_left: int
+    cut: bool
     mark: bool
     dry_run: bool
     text_out: str | os.PathLike[str] | None

@@ -17,6 +17,7 @@ from neardup.io.finished import finished_run, run_tables
 from neardup.io.storage.table_writer import known_ending
 from neardup.io.storage.workspace import (
     REPORT,
+    Reusable,
     Workspace,
     check_output,
     listed_files,
@@ -34,11 +35,16 @@ def _nothing() -> None:
     """Do nothing after publishing; a named function, because reports are pickled."""
 
 
-class DedupFolder:
-    """The output folder of `neardup dedup`; drafts: the file of each table in the workspace."""
+class RunFolder:
+    """The output folder of a run; drafts: the file of each table in the workspace.
 
-    command: ClassVar = "dedup"
-    has_kept: ClassVar = True
+    A kind of run says its command, and which tables it writes.
+    """
+
+    command: ClassVar[str]
+    tables: ClassVar[tuple[str, ...]]
+    has_kept = True
+    reusable: ClassVar[Reusable | None] = None
 
     def __init__(
         self, out: str, finish: Callable[[], None] | None = None, page: str | None = None
@@ -54,13 +60,10 @@ class DedupFolder:
         self.page = page
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
-                f"the output {out} is a file, but dedup writes a folder",
+                f"the output {out} is a file, but {self.command} writes a folder",
                 hint=f"name a folder: out='{self.target.stem}-clean'",
             )
-        self.drafts = {
-            name: f"{_DRAFTS}/{name}.parquet"
-            for name in ("removed", "clusters", "pairs", "order", "common")
-        }
+        self.drafts = {name: f"{_DRAFTS}/{name}.parquet" for name in self.tables}
         self.drafts["rejected"] = f"{_DRAFTS}/rejected.jsonl"
 
     def check(self, *, overwrite: bool) -> None:
@@ -92,11 +95,19 @@ class DedupFolder:
         publish_folder(workspace, self.target, self.finish)
 
 
+class DedupFolder(RunFolder):
+    """The output folder of `neardup dedup`."""
+
+    command: ClassVar = "dedup"
+    tables: ClassVar = ("removed", "clusters", "pairs", "order", "common")
+
+
 class PairsFile:
     """The output file of `neardup pairs`, with the rejected rows and the report next to it."""
 
     command: ClassVar = "pairs"
     has_kept: ClassVar = False
+    reusable: ClassVar = None
 
     def __init__(self, out: str, beside: Sequence[str] = ()) -> None:
         """Take the file, and the tables that are written next to it besides the rejected rows."""
@@ -157,7 +168,7 @@ class PairsFile:
         publish_files(workspace, list(zip(drafts, targets, strict=True)))
 
 
-Output = DedupFolder | PairsFile
+Output = RunFolder | PairsFile
 
 
 def write_report(workspace: Workspace, report: Report) -> None:

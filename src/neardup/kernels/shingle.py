@@ -40,7 +40,7 @@ ITEM_END = 0x1F
 FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
 # Blocks whose words are found before they are hashed: enough to amortise loop overhead, in little
 # memory.
-_SPAN = 32
+SPAN = 32
 
 
 @inner
@@ -95,19 +95,21 @@ def hash_short(folded, start, width, key, masks):
 
 
 @inner
-def _swap_halves(value):
+def swap_halves(value):
+    """Swap the low and the high 32 bits."""
     return (value >> np.uint64(32)) | (value << np.uint64(32))
 
 
 @inner
-def _finalise(rolling, swapped, masks):
+def finalise(rolling, swapped, masks):
     """Fold both polynomials into one hash; never zero, which marks free slots in hash tables."""
     mixed = fold_multiply(rolling ^ masks[0], swapped ^ masks[1])
     return mixed if mixed != ZERO else ONE
 
 
 @inner
-def _power(base, exponent):
+def power_of(base, exponent):
+    """Return a power modulo 2**64."""
     power = ONE
     for _ in range(exponent):
         power *= base
@@ -115,7 +117,7 @@ def _power(base, exponent):
 
 
 @inner
-def _find_edges(mask, block, stop, in_word, edges, count):
+def find_edges(mask, block, stop, in_word, edges, count):
     """Append the alternating starts and ends of words; `in_word` is 1 if the previous byte is in a word, else 0.
 
     Eight edges are always written at a time: a branch per edge would be mispredicted.
@@ -147,8 +149,8 @@ def _shingle_words(
     """
     num_blocks = (length + 63) >> 6
     word_masks, final_masks, (base, swapped_base) = unpack_secrets(key)
-    oldest_power = _power(base, size)
-    oldest_swapped_power = _power(swapped_base, size)
+    oldest_power = power_of(base, size)
+    oldest_swapped_power = power_of(swapped_base, size)
     rolling = ZERO
     swapped = ZERO
     in_word = ZERO
@@ -160,9 +162,9 @@ def _shingle_words(
     to = np.uint64(to)
     for at in range(window):
         words[at] = ZERO
-    for block in range(0, num_blocks, _SPAN):
-        stop = min(block + _SPAN, num_blocks)
-        num_edges, in_word = _find_edges(mask, block, stop, in_word, edges, num_edges)
+    for block in range(0, num_blocks, SPAN):
+        stop = min(block + SPAN, num_blocks)
+        num_edges, in_word = find_edges(mask, block, stop, in_word, edges, num_edges)
         if stop == num_blocks and in_word:
             edges[num_edges] = np.uint64(length)
             num_edges += ONE
@@ -182,9 +184,9 @@ def _shingle_words(
             words[at + window] = word
             rolling = rolling * base + (word - oldest * oldest_power)
             swapped = swapped * swapped_base + (
-                _swap_halves(word) - _swap_halves(oldest) * oldest_swapped_power
+                swap_halves(word) - swap_halves(oldest) * oldest_swapped_power
             )
-            shingles[to] = _finalise(rolling, swapped, final_masks)
+            shingles[to] = finalise(rolling, swapped, final_masks)
             if num_missing:  # only at the start of a document
                 num_missing -= ONE
             else:
@@ -221,8 +223,8 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
     folded = np.empty(2 * longest + 3 * BLOCK, np.uint8)
     mask = np.empty((longest >> 5) + 4, np.uint64)
     edge = np.zeros(BLOCK, np.uint8)
-    edges = np.empty(_SPAN * BLOCK + 16, np.uint64)
-    words = np.empty(size + _SPAN * BLOCK // 2 + 1, np.uint64)
+    edges = np.empty(SPAN * BLOCK + 16, np.uint64)
+    words = np.empty(size + SPAN * BLOCK // 2 + 1, np.uint64)
     ends[0] = 0
     for doc in range(offsets.size - 1):
         length, normal = fold_document(
@@ -246,8 +248,8 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
     (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = (
         unpack_secrets(key)
     )
-    oldest_power = _power(base, size)
-    oldest_swapped_power = _power(swapped_base, size)
+    oldest_power = power_of(base, size)
+    oldest_swapped_power = power_of(swapped_base, size)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
         at = offsets[doc]
@@ -293,16 +295,16 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             oldest = ring[ring_at] if num_points >= size else ZERO
             rolling = rolling * base + (unit - oldest * oldest_power)
             swapped = swapped * swapped_base + (
-                _swap_halves(unit) - _swap_halves(oldest) * oldest_swapped_power
+                swap_halves(unit) - swap_halves(oldest) * oldest_swapped_power
             )
             ring[ring_at] = unit
             ring_at = ring_at + 1 if ring_at + 1 < size else 0
             num_points += 1
             if num_points >= size:
-                shingles[to] = _finalise(rolling, swapped, final_masks)
+                shingles[to] = finalise(rolling, swapped, final_masks)
                 to += 1
         if 0 < num_points < size:
-            shingles[to] = _finalise(rolling, swapped, final_masks)
+            shingles[to] = finalise(rolling, swapped, final_masks)
             to += 1
         ends[doc + 1] = to
         is_normal[doc] = normal
@@ -334,7 +336,7 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
                 item = hash_short(source, start, at - start, key, word_masks)
             else:
                 item = hash_long(source, start, at - start, word_masks)
-            shingles[to] = _finalise(item, _swap_halves(item), final_masks)
+            shingles[to] = finalise(item, swap_halves(item), final_masks)
             to += 1
             at += 1
         ends[doc + 1] = to

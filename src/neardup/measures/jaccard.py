@@ -228,7 +228,7 @@ def _readonly(data: pa.Buffer | bytes) -> U8:
     return view
 
 
-def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
+def cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
     """Split documents into runs of about CACHE_BYTES, at least one document each."""
     start = 0
     num_docs = offsets.size - 1
@@ -247,14 +247,14 @@ def _shingled(contents: pa.Array, config: Config) -> Iterator[tuple[int, int, U6
     if config.ignore_common is not None:
         raise RuntimeError("texts were not replaced by their shingles, of which some are common")
     source, offsets = text_buffers(contents)
-    for start, stop in _cache_sized(offsets):
+    for start, stop in cache_sized(offsets):
         yield start, stop, *_shingle(source, offsets[start : stop + 1], config)
 
 
 def _counted(contents: pa.Array, config: Config) -> Iterator[tuple[int, int, U64, I64]]:
     """Iterate over runs of documents whose contents are their shingles, without the common ones."""
     words, word_ends = content_words(contents)
-    for start, stop in _cache_sized(word_ends * words.itemsize):
+    for start, stop in cache_sized(word_ends * words.itemsize):
         shingles = words[word_ends[start] : word_ends[stop]].copy()
         ends = word_ends[start : stop + 1] - word_ends[start]
         is_shingle = shingles != ONLY_IGNORED
@@ -268,10 +268,12 @@ def _counted(contents: pa.Array, config: Config) -> Iterator[tuple[int, int, U64
 
 def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
     if (config.normalise != "nfc" or config.fold_accents) and _kind(config) != "items":
-        source, offsets = _folded(source, offsets, config)
+        source, offsets = fold_run(source, offsets, config)
     shingles, ends, is_normal = _run_shingler(source, offsets, config)
     if not is_normal.all():
-        shingles, ends, _ = _run_shingler(*_normalised(source, offsets, is_normal, config), config)
+        shingles, ends, _ = _run_shingler(
+            *normalise_run(source, offsets, is_normal, config), config
+        )
     if config.ignore:
         ignored = load_ignored(config, distinct_shingles)
         members.drop_members(shingles, ends, ignored.capacity, ignored.table)
@@ -312,7 +314,7 @@ def have_shingles(texts: pa.Array, config: Config) -> npt.NDArray[np.bool_]:
     return has_any
 
 
-def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
+def fold_run(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
     """Copy a run of documents in the requested normal form; pure ASCII documents are not copied."""
     run = source[offsets[0] : offsets[-1]]
     if not run.size or run.max() < 0x80:  # ASCII runs at 292 MB/s with and without this check
@@ -326,7 +328,7 @@ def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
     return _rewritten(texts, [text.isascii() for text in texts], fold)
 
 
-def _normalised(
+def normalise_run(
     source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_], config: Config
 ) -> tuple[U8, I64]:
     """Copy a run of documents, normalising those that may not be in Unicode normal form C."""

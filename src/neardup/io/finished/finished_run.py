@@ -31,14 +31,14 @@ from neardup.io.documents.discover import find_file
 from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.layout import rows_in
 from neardup.io.documents.stdin import STDIN_PATH
-from neardup.io.finished import run_tables, run_values
+from neardup.io.finished import passage_tables, run_tables, run_values
 from neardup.io.finished.run_tables import damaged, file_of
 from neardup.io.finished.stored_report import StoredReport, read_report
 from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, Report
+from neardup.report import Audit, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -226,7 +226,7 @@ def restore(run: Path) -> Report:
     audit = None
     if stored.audit:
         audit = Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES))
-    return Report(
+    report = Report(
         config=config,
         plan=_plan_of(run, stored, config),
         num_kept=stored.kept,
@@ -253,6 +253,11 @@ def restore(run: Path) -> Report:
         largest=tuple(map(dict, stored.largest_clusters)),
         audit=audit,
     )
+    if stored.passages is None:
+        return report
+    values = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
+    values["load"] = partial(passage_tables.load_table, run, stored=stored)
+    return PassagesReport(**values, **stored.passages)
 
 
 def _removed_against(run: Path, stored: StoredReport) -> int:

@@ -120,7 +120,7 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
             compression=_COMPRESSION, emit_dictionary_deltas=True, use_threads=False
         )
         new_writer = pa.ipc.new_file if is_file else pa.ipc.new_stream
-        schema = output_schema(reader.schema, mark=config.mark)
+        schema = output_schema(reader.schema, mark=config.mark, edits=verdicts.edits)
         every_row = _all_rows(file, reader, is_file=is_file)
         with new_writer(output, schema, options=options) as writer:
             for batch in output_batches(file, every_row, verdicts, mark=config.mark):
