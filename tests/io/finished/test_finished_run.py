@@ -248,14 +248,15 @@ def test_a_row_of_a_file_is_read_by_its_number(pages, monkeypatch, number, part_
     monkeypatch.setattr(records, "BATCH_BYTES", part_bytes // 2)
     [file] = find_files([str(pages)], Config())
     expected = {1: PAGE, 2: NEAR, 5: PAGE}[number]
-    assert finished_run.read_row(file, number, Config()) == expected
+    row = finished_run.read_documents_row(file, number, Config())
+    assert row.column("text").to_pylist() == [expected]
 
 
 @pytest.mark.parametrize("number", [0, 3, 6])
 def test_a_row_that_is_not_a_document_is_an_error(pages, number):
     [file] = find_files([str(pages)], Config())
     with pytest.raises(DataError, match=f"no document in row {number}"):
-        finished_run.read_row(file, number, Config())
+        finished_run.read_documents_row(file, number, Config())
 
 
 # A run of the format fast-2: invisible characters separated words
