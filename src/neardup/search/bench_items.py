@@ -159,4 +159,5 @@ def least_weights(totals: I64, threshold: float) -> I64:
     safe = np.maximum(totals, 1)
     least = np.where((least - 1) / safe >= threshold, least - 1, least)
     least = np.where(least / safe < threshold, least + 1, least)
-    return np.maximum(least, 1)
+    least = np.maximum(least, 1)
+    return least
