@@ -155,9 +155,9 @@ def weights_of(counts: I64, num_documents: int) -> I64:
 
 def least_weights(totals: I64, threshold: float) -> I64:
     """Return the least weight with weight / total >= threshold, in doubles."""
-    least = np.ceil(threshold * totals).astype(np.int64)
+    least: I64 = np.ceil(threshold * totals).astype(np.int64)
     safe = np.maximum(totals, 1)
     least = np.where((least - 1) / safe >= threshold, least - 1, least)
     least = np.where(least / safe < threshold, least + 1, least)
-    least = np.maximum(least, 1)
-    return least
+    at_least_one: I64 = np.maximum(least, 1)
+    return at_least_one
