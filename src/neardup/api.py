@@ -7,12 +7,13 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import pyarrow as pa
 
-from neardup.config import AUDIT_SAMPLE, NUM_NEIGHBOURS, Config
+from neardup.config import AUDIT_SAMPLE, KEEP_NOTHING, NUM_NEIGHBOURS, Config
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
@@ -38,7 +39,7 @@ from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
 from neardup.jobs.source import check_in_memory, from_files, items_or_source
 from neardup.jobs.stored_pairs import list_stored, load_run
-from neardup.report import Audit, Report
+from neardup.report import Audit, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of
@@ -173,6 +174,51 @@ def find_pairs(
             return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
 
         return from_files(find_pairs_into, ids, out)
+
+
+def find_passages(
+    source: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    ids: Sequence[Any] | None = None,
+    config: Config | None = None,
+    progress: Progress | bool | None = None,
+    **settings: Unpack[RunSettings],
+) -> PassagesReport:
+    """Find every place where at least `min_words` consecutive words of a document also stand in an earlier one.
+
+    The words are compared as those of shingles are. Nothing is missed, and nothing changed: `report.cut()` returns the
+    documents without the repeated passages, and for files, cut=True writes them.
+
+    Args:
+        source: texts or files, as for `deduplicate`.
+        out: for files, the output folder; without it, the tables are only in the report.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
+        config: settings to start from.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+        settings: fields of Config by name: min_words, group_column, against, cut, keep, min_count and
+            others.
+
+    >>> banner = "we use cookies to improve this site"
+    >>> report = find_passages([f"Tides today. {banner}!", f"{banner.upper()}. News"], min_words=5)
+    >>> report.passages.select(["doc_id", "start", "end", "words", "source_id", "source_start"]).to_pylist()
+    [{'doc_id': 1, 'start': 0, 'end': 35, 'words': 7, 'source_id': 0, 'source_start': 13}]
+    >>> report.repeated.column("text").to_pylist(), report.cut().column("text").to_pylist()
+    (['we use cookies to improve this site'], ['Tides today. we use cookies to improve this site!', 'News'])
+    """
+    from neardup.jobs import passages
+
+    chosen = passages.check_settings(Config.of(config, **settings))
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source)
+        if paths is None:
+            check_in_memory(chosen, out=out)
+            return passages.find_in_memory(source, ids, chosen, watch)
+        from neardup.jobs.passage_files import find_in_files
+
+        found = from_files(partial(find_in_files, paths, chosen, watch), ids, out)
+        return cast("PassagesReport", found)
 
 
 def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
@@ -449,4 +495,10 @@ def _choose_engine(
         raise ConfigError(
             f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
         )
-    return Config.of(config, **settings, **named), None if isinstance(engine, str) else engine
+    chosen = Config.of(config, **settings, **named)
+    if chosen.keep == KEEP_NOTHING:
+        raise ConfigError(
+            f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
+            hint="use 'first', 'last' or 'longest', or find passages",
+        )
+    return chosen, None if isinstance(engine, str) else engine

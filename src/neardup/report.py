@@ -29,6 +29,7 @@ except ImportError:  # pragma: no cover - Windows has no such module
 # The version of report.json; version 1 lacked the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
+_FIND: Final = "call neardup.find_passages"
 # How many of the largest clusters report.json lists, and the columns of each.
 NUM_LARGEST: Final = 10
 CLUSTER_COLUMNS: Final = ("cluster_id", "documents", "weakest_id", "similarity")
@@ -457,4 +458,52 @@ class Report:
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_kept:,} kept, "
             f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; "
             f"{self.plan.judgement()}; {self.seconds:.2f} s"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class PassagesReport(Report):
+    """The result of a search for repeated passages.
+
+    Attributes:
+        num_places: the rows of `passages`.
+        num_passages: the rows of `repeated`.
+        num_words: words of the input.
+        repeated_words: words in places, those of `min_count`, and with keep="none" in sources.
+    """
+
+    num_places: int
+    num_passages: int
+    num_words: int
+    repeated_words: int
+
+    @functools.cached_property
+    def passages(self) -> pa.Table:
+        """Every place of a passage: passage_id, doc_id, start, end, start_byte, end_byte, line, words, source_id and more.
+
+        From files also file, row, source_file and source_row; if ids in memory repeat, row and
+        source_row.
+        """
+        return self._table("passages", "this run did not store its passages", _FIND)
+
+    @functools.cached_property
+    def repeated(self) -> pa.Table:
+        """Every passage, most words times places first: passage_id, words, places, documents, text."""
+        return self._table("repeated", "this run did not store its passages", _FIND)
+
+    def cut(self) -> pa.Table:
+        """Return the documents without the repeated passages, as `kept` returns those of other runs."""
+        return self._table("cut", "this run wrote no documents without passages", "pass cut=True")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        names = ("num_places", "num_passages", "num_words", "repeated_words")
+        return super().as_dict() | {"passages": {name: getattr(self, name) for name in names}}
+
+    def __str__(self) -> str:
+        return (
+            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_passages:,} "
+            f"passage{'s'[: self.num_passages != 1]} in {self.num_places:,} further "
+            f"place{'s'[: self.num_places != 1]}, {self.repeated_words:,} of {self.num_words:,} words; "
+            f"{self.seconds:.2f} s"
         )

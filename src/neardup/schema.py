@@ -107,6 +107,18 @@ SAMPLED = pa.schema(
 )
 # A pair of a document and a sampled set; is_found: whether the run finds it.
 PARTNERS = pa.schema([_ROW, ("number", pa.int64()), _SIMILARITY, ("is_found", pa.bool_())])
+# One row per document: the number of its words, and its anchors (kernels/anchors.py), in order.
+ANCHORS = pa.schema(
+    [
+        _ROW,
+        ("group", pa.int64()),
+        ("num_words", pa.int64()),
+        ("keys", pa.large_list(pa.int64())),
+        ("positions", pa.large_list(pa.int32())),
+        ("befores", pa.large_list(pa.int32())),
+        ("counts", pa.large_list(pa.int32())),
+    ]
+)
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
@@ -226,6 +238,43 @@ REMOVED_FROM_FILES = pa.schema(
 PAIRS_FROM_FILES = pa.schema(
     [*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)]
 )
+
+
+def passages(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
+    """Return the schema of the places of passages: code points and bytes of the text, and where it stands first."""
+
+    def of_files(prefix: str) -> list[tuple[str, pa.DataType]]:
+        return [(f"{prefix}file", pa.string()), (f"{prefix}row", pa.int64())] if has_files else []
+
+    numbers = ("start", "end", "start_byte", "end_byte", "line", "words")
+    return pa.schema(
+        [
+            ("passage_id", pa.int64()),
+            ("doc_id", id_type),
+            *of_files(""),
+            *((name, pa.int64()) for name in numbers),
+            ("source_id", id_type),
+            *of_files("source_"),
+            ("source_start", pa.int64()),
+        ]
+    )
+
+
+# One row per passage, most words times places first.
+REPEATED = pa.schema(
+    [
+        *(("passage_id", pa.int64()), ("words", pa.int64())),
+        *(("places", pa.int64()), ("documents", pa.int64()), ("text", pa.large_string())),
+    ]
+)
+
+
+def left_over(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
+    """Return the schema of documents that a cut has left with too few words: removed for no other document."""
+    columns = [("doc_id", id_type), ("kept_id", id_type), ("similarity", pa.float64())]
+    if has_files:
+        columns += zip(("file", "row", "kept_file", "kept_row"), _PLACES, strict=True)
+    return pa.schema(columns)
 
 
 def partnered(verified: pa.Table) -> pa.RecordBatch:

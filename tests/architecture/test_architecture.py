@@ -35,6 +35,7 @@ EXPORTED = [
         "deduplicate",
         "explain",
         "find_pairs",
+        "find_passages",
         "jaccard",
         "load",
         "merge_signatures",

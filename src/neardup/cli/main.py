@@ -30,6 +30,7 @@ COMMANDS: Final = (
         "dedup",
         "pairs",
         "neighbours",
+        "passages",
         "compare",
         "plan",
         "audit",

@@ -163,6 +163,14 @@ SETTINGS: Final = {
         "PATH",
     ),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
+    "min_words": _Setting(SIMILAR, "Fewest words of a repeated passage.", "N"),
+    "min_count": _Setting(
+        STAYS, "Cut or mark only words in a window of --min-words that has this many places.", "N"
+    ),
+    "min_left": _Setting(
+        STAYS, "With --cut, remove a document of which fewer words are left.", "N"
+    ),
+    "cut": _Setting(OUTPUT, "Write the rows of the input without the repeated passages."),
     "mark": _Setting(
         OUTPUT,
         "Write all rows, with columns that say which are kept, instead of the kept rows only.",

@@ -59,6 +59,11 @@ STAGES: Final = {
     "differ": "computing the diff",
     "explain": "looking up the document",
     "serve": "starting the server",
+    "anchors": "reading words",
+    "group": "grouping anchors",
+    "words": "reading the words around anchors",
+    "places": "finding first places",
+    "locate": "locating passages",
 }
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.events import Progress
     from neardup.jobs.compare import Comparison
     from neardup.jobs.explain import Explanation, ListedPair
-    from neardup.report import Audit, Report
+    from neardup.report import Audit, PassagesReport, Report
 
 # The minimum terminal width for two columns of text.
 SIDE_BY_SIDE_WIDTH: Final = 80
@@ -140,6 +140,27 @@ def pairs_summary(report: Report, out: str) -> None:
         rejected = ""
     _print_lines([f"{counted(numbers['documents'], 'document')}: {found}{rejected}."])
     _print_lines([_found(report), *_audited(report), f"Written to {out}"])
+
+
+def passages_summary(report: PassagesReport, out: str) -> None:
+    """Print how much is repeated, and where the tables were written."""
+    from neardup.cli.progress import BYTES, amount
+
+    share = report.repeated_words / max(report.num_words, 1)
+    written = sorted(
+        f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir()
+    )
+    removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
+    rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
+    _print_lines(
+        [
+            f"{counted(report.documents, 'document')}: {counted(report.num_passages, 'passage')} of at least "
+            f"{report.config.min_words:,} words, in {counted(report.num_places, 'further place')}{removed}{rejected}.",
+            f"Repeated: {report.repeated_words:,} of {report.num_words:,} words ({share:.1%}). "
+            f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s.",
+            f"Written to {out}: {', '.join(written)}",
+        ]
+    )
 
 
 def _found(report: Report) -> str:

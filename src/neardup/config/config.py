@@ -58,11 +58,16 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 _NONE_GOES: Final = ("format",)
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
+# Only of repeated passages.
+KEEP_NOTHING: Final = "none"
 # Measures whose slots are single bits, and therefore need more of them.
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
 NUM_NEIGHBOURS: Final = 10
+DEFAULT_MIN_WORDS: Final = 50
+MAX_MIN_WORDS: Final = 10_000
+MAX_COUNT: Final = 10**9
 AUDIT_SAMPLE: Final = 1000
 MAX_SIZE: Final = 64
 MAX_PER_CLUSTER: Final = 10**9
@@ -125,7 +130,7 @@ class Config(_RecordsGiven):
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison if the signatures already rule a pair out.
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or
-        "min:COLUMN".
+            "min:COLUMN"; of a repeated passage, which place to keep: "first" or "none".
         cluster: "leader" (removed documents are similar to the kept one) or "components"
         (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in
@@ -164,6 +169,11 @@ class Config(_RecordsGiven):
         against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
         documents are always kept.
         only_against: compare the input with `against` only, not with itself.
+        min_words: the fewest words of a repeated passage.
+        min_count: cut or mark only words in a window of `min_words` words that stands in at least
+        this many places.
+        min_left: with cut=True, remove a document of which fewer words are left.
+        cut: write the rows of the input without the repeated passages in their text.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
         audit: measure the recall on a sample of the documents after the run.
@@ -218,6 +228,10 @@ class Config(_RecordsGiven):
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     only_against: bool = False
+    min_words: int = DEFAULT_MIN_WORDS
+    min_count: int = 2
+    min_left: int = 1
+    cut: bool = False
     mark: bool = False
     dry_run: bool = False
     audit: bool = False
@@ -268,6 +282,9 @@ class Config(_RecordsGiven):
         check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
         check_int("size", self.size, 1, MAX_SIZE)
         check_int("per_cluster", self.per_cluster, 1, MAX_PER_CLUSTER)
+        check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
+        check_int("min_count", self.min_count, 2, MAX_COUNT)
+        check_int("min_left", self.min_left, 1, MAX_COUNT)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         self._set("seed", _drawn(self.seed))
@@ -438,7 +455,8 @@ def _check_keep(keep: Any) -> None:
     if isinstance(keep, str):
         check_text("keep", keep)
     order, colon, column = keep.partition(":") if isinstance(keep, str) else ("", "", "")
-    if (order in KEEP_ORDERS and not colon) or (order in KEEP_COLUMN_ORDERS and column):
+    is_order = order in (*KEEP_ORDERS, KEEP_NOTHING) and not colon
+    if is_order or (order in KEEP_COLUMN_ORDERS and column):
         return
     near = difflib.get_close_matches(order, KEEP_ORDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else None

@@ -30,6 +30,11 @@ def check_together(config: Any) -> None:
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
             hint="leave `decisions` out",
         )
+    if config.mark and config.cut:
+        raise ConfigError(
+            "`mark` and `cut` cannot be combined: one writes all words, the other leaves some out",
+            hint="leave one out",
+        )
     if config.mark and config.dry_run:
         raise ConfigError(
             "`mark` and `dry_run` cannot be combined: a dry run writes no rows",

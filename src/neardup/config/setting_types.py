@@ -65,6 +65,10 @@ class RunSettings(TypedDict, total=False):
     max_document: int | str
     against: Paths
     only_against: bool
+    min_words: int
+    min_count: int
+    min_left: int
+    cut: bool
     mark: bool
     dry_run: bool
     audit: bool

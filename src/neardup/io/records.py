@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -112,6 +112,34 @@ class Records:
     others: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
 
 
+class Edits(Protocol):
+    """What a run changes in the rows of one file that it writes: columns/text_edits.py."""
+
+    @property
+    def column(self) -> str | None:
+        """The column with the texts."""
+
+    @property
+    def marks(self) -> Any:
+        """The columns to add, None for none."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+
+    def touched(self, first: int, stop: int) -> list[int]:
+        """Return the rows with changed texts from `first` to `stop`."""
+
+    def cut(self, rows: Sequence[int], texts: Sequence[str]) -> list[str]:
+        """Return the new texts of some rows, which ascend."""
+
+    def edited(self, file: InputFile, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return rows of a columnar file from `first` on with the changes."""
+
+    def schema_of(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema of the changed rows."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Verdicts:
     """The decisions of a run on the rows of one file.
@@ -120,7 +148,8 @@ class Verdicts:
     removed: the removed rows, ascending, from 0; kept_ids: string, the kept document of each;
     similarities: float64;
     cluster_sizes: one per row of the file, None where they are all 1, or no marks are written;
-    cached: `Records.columns` of the spans of the file that are still in memory.
+    cached: `Records.columns` of the spans of the file that are still in memory;
+    edits: changes of the rows that are written.
     """
 
     is_kept: npt.NDArray[np.bool_]
@@ -131,6 +160,12 @@ class Verdicts:
     cached: Mapping[tuple[int, int], Sequence[pa.RecordBatch]] = dataclasses.field(
         default_factory=dict
     )
+    edits: Edits | None = None
+
+    @property
+    def leaves_all(self) -> bool:
+        """Whether every row is written as it was read."""
+        return bool(self.is_kept.all()) and (self.edits is None or self.edits.is_empty)
 
     def sizes(self, start: int, stop: int) -> npt.NDArray[np.int64]:
         """Return the sizes of the clusters of some rows."""

@@ -34,11 +34,15 @@ def _nothing() -> None:
     """Do nothing after publishing; a named function, because reports are pickled."""
 
 
-class DedupFolder:
-    """The output folder of `neardup dedup`; drafts: the file of each table in the workspace."""
+class RunFolder:
+    """The output folder of a run; drafts: the file of each table in the workspace.
 
-    command: ClassVar = "dedup"
-    has_kept: ClassVar = True
+    A kind of run says its command, and which tables it writes.
+    """
+
+    command: ClassVar[str]
+    tables: ClassVar[tuple[str, ...]]
+    has_kept = True
 
     def __init__(
         self, out: str, finish: Callable[[], None] | None = None, page: str | None = None
@@ -54,12 +58,10 @@ class DedupFolder:
         self.page = page
         if self.target.exists() and not self.target.is_dir():
             raise DataError(
-                f"the output {out} is a file, but dedup writes a folder",
+                f"the output {out} is a file, but {self.command} writes a folder",
                 hint=f"name a folder: out='{self.target.stem}-clean'",
             )
-        self.drafts = {
-            name: f"{_DRAFTS}/{name}.parquet" for name in ("removed", "clusters", "pairs", "order")
-        }
+        self.drafts = {name: f"{_DRAFTS}/{name}.parquet" for name in self.tables}
         self.drafts["rejected"] = f"{_DRAFTS}/rejected.jsonl"
 
     def check(self, *, overwrite: bool) -> None:
@@ -89,6 +91,13 @@ class DedupFolder:
     def publish(self, workspace: Workspace) -> None:
         """Publish the folder, and remove the workspace."""
         publish_folder(workspace, self.target, self.finish)
+
+
+class DedupFolder(RunFolder):
+    """The output folder of `neardup dedup`."""
+
+    command: ClassVar = "dedup"
+    tables: ClassVar = ("removed", "clusters", "pairs", "order")
 
 
 class PairsFile:
@@ -152,7 +161,7 @@ class PairsFile:
         publish_files(workspace, list(zip(drafts, [*self._beside, self.target], strict=True)))
 
 
-Output = DedupFolder | PairsFile
+Output = RunFolder | PairsFile
 
 
 def write_report(workspace: Workspace, report: Report) -> None:

@@ -32,18 +32,18 @@ from neardup.kernels.mixing import fold_multiply
 
 # A word of up to this many bytes takes two loads and one product.
 SHORT = 16
-# The secrets of a key: one for every length of a short word, then those that `_secrets` unpacks.
+# The secrets of a key: one for every length of a short word, then those that `unpack_secrets` unpacks.
 NUM_SECRETS = 9
 KEY_SIZE = SHORT + 1 + NUM_SECRETS
 ITEM_END = 0x1F
 FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
 # Blocks whose words are found before they are hashed: enough to amortise loop overhead, in little
 # memory.
-_SPAN = 32
+SPAN = 32
 
 
 @inner
-def _is_number(folded, start, end, table):
+def is_number(folded, start, end, table):
     index, entries, _, _ = table
     at = start
     while at < end:
@@ -56,7 +56,7 @@ def _is_number(folded, start, end, table):
 
 
 @inner
-def _secrets(key):
+def unpack_secrets(key):
     """Unpack the secrets after those of the lengths, so that they stay in registers."""
     at = SHORT + 1
     return (
@@ -67,7 +67,7 @@ def _secrets(key):
 
 
 @inner
-def _hash_long(folded, start, width, masks):
+def hash_long(folded, start, width, masks):
     """Hash more than SHORT bytes: 16 at a time; the last 16 may overlap."""
     _, length_mask, length_factor, first_mask, second_mask = masks
     # A length that is only xored in could be cancelled by the first byte.
@@ -85,7 +85,7 @@ def _hash_long(folded, start, width, masks):
 
 
 @inner
-def _hash_short(folded, start, width, key, masks):
+def hash_short(folded, start, width, key, masks):
     """Hash up to SHORT bytes by two masked loads, without a branch on the width, which selects the secret."""
     head = load64(folded, start) & FIRST_BYTES[min(width, 8)]
     tail = load64(folded, start + 8) & FIRST_BYTES[max(width - 8, 0)]
@@ -93,19 +93,19 @@ def _hash_short(folded, start, width, key, masks):
 
 
 @inner
-def _swap_halves(value):
+def swap_halves(value):
     return (value >> np.uint64(32)) | (value << np.uint64(32))
 
 
 @inner
-def _finalise(rolling, swapped, masks):
+def finalise(rolling, swapped, masks):
     """Fold both polynomials into one hash; never zero, which marks free slots in hash tables."""
     mixed = fold_multiply(rolling ^ masks[0], swapped ^ masks[1])
     return mixed if mixed != ZERO else ONE
 
 
 @inner
-def _power(base, exponent):
+def power_of(base, exponent):
     power = ONE
     for _ in range(exponent):
         power *= base
@@ -113,7 +113,7 @@ def _power(base, exponent):
 
 
 @inner
-def _find_edges(mask, block, stop, in_word, edges, count):
+def find_edges(mask, block, stop, in_word, edges, count):
     """Append the alternating starts and ends of words; `in_word` is 1 if the previous byte is in a word, else 0.
 
     Eight edges are always written at a time: a branch per edge would be mispredicted.
@@ -144,9 +144,9 @@ def _shingle_words(
     words  uint64[...]  the hashes of the `size` words before a span, zero where there are none, then those of the span
     """
     num_blocks = (length + 63) >> 6
-    word_masks, final_masks, (base, swapped_base) = _secrets(key)
-    oldest_power = _power(base, size)
-    oldest_swapped_power = _power(swapped_base, size)
+    word_masks, final_masks, (base, swapped_base) = unpack_secrets(key)
+    oldest_power = power_of(base, size)
+    oldest_swapped_power = power_of(swapped_base, size)
     rolling = ZERO
     swapped = ZERO
     in_word = ZERO
@@ -158,31 +158,31 @@ def _shingle_words(
     to = np.uint64(to)
     for at in range(window):
         words[at] = ZERO
-    for block in range(0, num_blocks, _SPAN):
-        stop = min(block + _SPAN, num_blocks)
-        num_edges, in_word = _find_edges(mask, block, stop, in_word, edges, num_edges)
+    for block in range(0, num_blocks, SPAN):
+        stop = min(block + SPAN, num_blocks)
+        num_edges, in_word = find_edges(mask, block, stop, in_word, edges, num_edges)
         if stop == num_blocks and in_word:
             edges[num_edges] = np.uint64(length)
             num_edges += ONE
         num_words = num_edges >> ONE
         for at in range(num_words):
             start, end = np.int64(edges[at << ONE]), np.int64(edges[(at << ONE) | ONE])
-            if fold_numbers and _is_number(folded, start, end, table):
+            if fold_numbers and is_number(folded, start, end, table):
                 folded[start] = 48
                 end = start + 1
             # Branch here, because passing an array through another function costs as much as the
             # hash.
             if end - start <= SHORT:
-                word = _hash_short(folded, start, end - start, key, word_masks)
+                word = hash_short(folded, start, end - start, key, word_masks)
             else:
-                word = _hash_long(folded, start, end - start, word_masks)
+                word = hash_long(folded, start, end - start, word_masks)
             oldest = words[at]
             words[at + window] = word
             rolling = rolling * base + (word - oldest * oldest_power)
             swapped = swapped * swapped_base + (
-                _swap_halves(word) - _swap_halves(oldest) * oldest_swapped_power
+                swap_halves(word) - swap_halves(oldest) * oldest_swapped_power
             )
-            shingles[to] = _finalise(rolling, swapped, final_masks)
+            shingles[to] = finalise(rolling, swapped, final_masks)
             if num_missing:  # only at the start of a document
                 num_missing -= ONE
             else:
@@ -219,8 +219,8 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
     folded = np.empty(2 * longest + 3 * BLOCK, np.uint8)
     mask = np.empty((longest >> 5) + 4, np.uint64)
     edge = np.zeros(BLOCK, np.uint8)
-    edges = np.empty(_SPAN * BLOCK + 16, np.uint64)
-    words = np.empty(size + _SPAN * BLOCK // 2 + 1, np.uint64)
+    edges = np.empty(SPAN * BLOCK + 16, np.uint64)
+    words = np.empty(size + SPAN * BLOCK // 2 + 1, np.uint64)
     ends[0] = 0
     for doc in range(offsets.size - 1):
         length, normal = fold_document(
@@ -242,10 +242,10 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
     index, entries, combining_index, combining_classes = table
     ring = np.zeros(size, np.uint64)
     (_, point_mask, point_factor, unit_mask, unit_factor), final_masks, (base, swapped_base) = (
-        _secrets(key)
+        unpack_secrets(key)
     )
-    oldest_power = _power(base, size)
-    oldest_swapped_power = _power(swapped_base, size)
+    oldest_power = power_of(base, size)
+    oldest_swapped_power = power_of(swapped_base, size)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
         at = offsets[doc]
@@ -289,16 +289,16 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             oldest = ring[ring_at] if num_points >= size else ZERO
             rolling = rolling * base + (unit - oldest * oldest_power)
             swapped = swapped * swapped_base + (
-                _swap_halves(unit) - _swap_halves(oldest) * oldest_swapped_power
+                swap_halves(unit) - swap_halves(oldest) * oldest_swapped_power
             )
             ring[ring_at] = unit
             ring_at = ring_at + 1 if ring_at + 1 < size else 0
             num_points += 1
             if num_points >= size:
-                shingles[to] = _finalise(rolling, swapped, final_masks)
+                shingles[to] = finalise(rolling, swapped, final_masks)
                 to += 1
         if 0 < num_points < size:
-            shingles[to] = _finalise(rolling, swapped, final_masks)
+            shingles[to] = finalise(rolling, swapped, final_masks)
             to += 1
         ends[doc + 1] = to
         is_normal[doc] = normal
@@ -312,7 +312,7 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
     needs room for one shingle per byte.
     """
     edge = np.zeros(SHORT, np.uint8)
-    word_masks, final_masks, _ = _secrets(key)
+    word_masks, final_masks, _ = unpack_secrets(key)
     to = ends[0] = 0
     for doc in range(offsets.size - 1):
         at = offsets[doc]
@@ -325,12 +325,12 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
                 start + SHORT > source.size
             ):  # a short item at the end of the buffer: never read past it
                 edge[: at - start] = source[start:at]
-                item = _hash_short(edge, np.int64(0), at - start, key, word_masks)
+                item = hash_short(edge, np.int64(0), at - start, key, word_masks)
             elif at - start <= SHORT:
-                item = _hash_short(source, start, at - start, key, word_masks)
+                item = hash_short(source, start, at - start, key, word_masks)
             else:
-                item = _hash_long(source, start, at - start, word_masks)
-            shingles[to] = _finalise(item, _swap_halves(item), final_masks)
+                item = hash_long(source, start, at - start, word_masks)
+            shingles[to] = finalise(item, swap_halves(item), final_masks)
             to += 1
             at += 1
         ends[doc + 1] = to

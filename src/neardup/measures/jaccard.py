@@ -95,7 +95,7 @@ def sketch(
     keys = np.empty((num_docs, plan.bands), np.uint64)
     held_at = np.zeros(num_docs, np.int64)
     digest_key = digest_key_of(secret)
-    for start, stop in _cache_sized(offsets):
+    for start, stop in cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
         signatures = np.empty((stop - start, config.num_perm), np.uint32)
         _sketch(shingles, ends, config, signatures)
@@ -167,7 +167,7 @@ def collect_texts(
 def shingle_runs(texts: pa.Array, config: Config) -> Iterator[tuple[int, U64, I64]]:
     """Iterate over cache-sized runs of texts: position of the first, and all shingles, unsorted, with repetitions."""
     source, offsets = text_buffers(texts)
-    for start, stop in _cache_sized(offsets):
+    for start, stop in cache_sized(offsets):
         yield start, *_shingle(source, offsets[start : stop + 1], config)
 
 
@@ -186,7 +186,7 @@ def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> 
         signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32)
     else:
         signatures = out
-    for start, stop in _cache_sized(offsets):
+    for start, stop in cache_sized(offsets):
         shingles, ends = _shingle(source, offsets[start : stop + 1], config)
         _sketch(shingles, ends, config, signatures[start:stop])
     return signatures
@@ -222,7 +222,7 @@ def _readonly(data: pa.Buffer | bytes) -> U8:
     return view
 
 
-def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
+def cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
     """Split documents into runs of about CACHE_BYTES, at least one document each."""
     start = 0
     num_docs = offsets.size - 1
@@ -235,10 +235,10 @@ def _cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
 
 def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
     if (config.normalise != "nfc" or config.fold_accents) and _kind(config) != "items":
-        source, offsets = _folded(source, offsets, config)
+        source, offsets = fold_run(source, offsets, config)
     shingles, ends, is_normal = _run_shingler(source, offsets, config)
     if not is_normal.all():
-        shingles, ends, _ = _run_shingler(*_normalised(source, offsets, is_normal), config)
+        shingles, ends, _ = _run_shingler(*normalise_run(source, offsets, is_normal), config)
     if config.ignore:
         ignored = load_ignored(config, distinct_shingles)
         members.drop_members(shingles, ends, ignored.capacity, ignored.table)
@@ -271,7 +271,7 @@ def distinct_shingles(texts: pa.Array, config: Config) -> U64:
     return np.unique(text_sets(texts, config).shingles)
 
 
-def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
+def fold_run(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
     """Copy a run of documents in the requested normal form; pure ASCII documents are not copied."""
     run = source[offsets[0] : offsets[-1]]
     if not run.size or run.max() < 0x80:  # ASCII runs at 292 MB/s with and without this check
@@ -285,7 +285,7 @@ def _folded(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
     return _rewritten(texts, [text.isascii() for text in texts], fold)
 
 
-def _normalised(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:
+def normalise_run(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:
     """Copy a run of documents, normalising those that may not be in Unicode normal form C."""
     return _rewritten(_cut(source, offsets), is_normal.tolist(), normalise)
 

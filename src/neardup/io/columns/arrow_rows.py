@@ -25,6 +25,7 @@ from neardup.io.records import (
     MARK_COLUMNS,
     PART_BYTES,
     Columns,
+    Edits,
     InputFile,
     Records,
     Verdicts,
@@ -407,8 +408,10 @@ def _runs(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> Iterator[pa.
         yield batch.slice(first, stop - first)
 
 
-def output_schema(schema: pa.Schema, *, mark: bool) -> pa.Schema:
+def output_schema(schema: pa.Schema, *, mark: bool, edits: Edits | None = None) -> pa.Schema:
     """Return the schema of the written file; new marks replace those of an earlier run."""
+    if edits is not None:
+        return edits.schema_of(schema)
     if not mark:
         return schema
     fields = [field for field in schema if field.name not in MARK_COLUMNS.names]
@@ -434,6 +437,8 @@ def output_batches(
         if stop > len(verdicts.is_kept):
             break
         is_kept = verdicts.is_kept[first:stop]
+        if verdicts.edits is not None:
+            batch = verdicts.edits.edited(file, batch, first)
         if in_slices and not mark and np.count_nonzero(~is_kept) * _ROWS_A_SLICE <= batch.num_rows:
             yield from _runs(batch, is_kept)
         else:
@@ -479,4 +484,4 @@ def _marked(batch: pa.RecordBatch, first: int, verdicts: Verdicts) -> pa.RecordB
 
 def is_untouched(verdicts: Verdicts, config: Config) -> bool:
     """Whether the output equals the input, byte for byte."""
-    return bool(verdicts.is_kept.all()) and not config.mark
+    return verdicts.leaves_all and not config.mark

@@ -20,7 +20,7 @@ from neardup.io.documents.kept_ids import KeptIds
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.notes import Notes
 from neardup.io.documents.row_cache import RowCache
-from neardup.io.records import Verdicts
+from neardup.io.records import Edits, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, copy_permissions, read_small, write_small
 
 I64 = npt.NDArray[np.int64]
@@ -75,6 +75,20 @@ class KeptRows:
             cached=self._take_cached(at),
         )
         self.layout.formats[at].write(file, target, verdicts, config)
+        copy_permissions(file, target)
+        check_unchanged(file)
+
+    def write_edited(self, at: int, target: str, edits: Edits) -> None:
+        """Write the kept rows of a file with changes."""
+        file = self.layout.files[at]
+        verdicts = Verdicts(
+            is_kept=self._is_kept(range(at, at + 1)),
+            removed=np.empty(0, np.int64),
+            kept_ids=pa.array([], pa.string()),
+            similarities=np.empty(0),
+            edits=edits,
+        )
+        self.layout.formats[at].write(file, target, verdicts, self.layout.config)
         copy_permissions(file, target)
         check_unchanged(file)
 

@@ -29,14 +29,14 @@ from neardup.io.documents.column_choice import choose_columns, read_records
 from neardup.io.documents.discover import find_file
 from neardup.io.documents.layout import rows_in
 from neardup.io.documents.stdin import STDIN_PATH
-from neardup.io.finished import run_tables, run_values
+from neardup.io.finished import passage_tables, run_tables, run_values
 from neardup.io.finished.run_tables import damaged, file_of
 from neardup.io.finished.stored_report import StoredReport, read_report
 from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, Report
+from neardup.report import Audit, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -236,23 +236,32 @@ def restore(run: Path) -> Report:
     """Return the report of a finished run."""
     stored = read_report(run)
     config = stored.settings()
+    audit = stored.audit and Audit.of(
+        dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES)
+    )
+    values: dict[str, Any] = {
+        "config": config,
+        "plan": _plan_of(run, stored, config),
+        "num_kept": stored.kept,
+        "num_removed": stored.removed,
+        "num_rejected": stored.rejected,
+        "num_pairs": stored.pairs,
+        "warnings": tuple(stored.warnings),
+        **{name: getattr(stored, name) for name in _AS_STORED},
+        "out": str(run),
+        "inputs": tuple(map(dict, stored.inputs)),
+        "files": tuple(stored.files or ()),
+        "largest": tuple(map(dict, stored.largest_clusters)),
+        "audit": audit,
+    }
+    if stored.passages is not None:
+        load = partial(passage_tables.load_table, run, stored=stored)
+        return PassagesReport(**values, **stored.passages, removed_against=0, load=load)
     return Report(
-        config=config,
-        plan=_plan_of(run, stored, config),
-        num_kept=stored.kept,
-        num_removed=stored.removed,
+        **values,
         removed_against=_removed_against(run, stored),
         decisions=stored.decisions,
-        num_rejected=stored.rejected,
-        num_pairs=stored.pairs,
-        warnings=tuple(stored.warnings),
-        **{name: getattr(stored, name) for name in _AS_STORED},
         load=partial(load_pairs if run.is_file() else load_table, run, stored=stored),
-        out=str(run),
-        inputs=tuple(map(dict, stored.inputs)),
-        files=tuple(stored.files or ()),
-        largest=tuple(map(dict, stored.largest_clusters)),
-        audit=stored.audit and Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES)),
     )
 
 

@@ -96,7 +96,7 @@ def _read_parts(run: Path, path: Path, name: str) -> pa.Table:
 
 
 def _read_part(path: Path, name: str) -> pa.Table:
-    return _checked(path, partial(pq.read_table, path, partitioning=None), _COLUMNS[name])
+    return checked(path, partial(pq.read_table, path, partitioning=None), _COLUMNS[name])
 
 
 def read_pairs(path: Path, name: str) -> pa.Table | None:
@@ -105,16 +105,16 @@ def read_pairs(path: Path, name: str) -> pa.Table | None:
         return _read_rejected(_regular(place_beside(path, name)))
     if name != "pairs":
         return None
-    return _checked(
+    return checked(
         path, partial(_READERS[known_ending(path)], _regular(path)), schema.PAIRS_FROM_FILES
     )
 
 
 def _read_rejected(path: Path) -> pa.Table:
-    return _checked(path, partial(_read_lines, path, schema.REJECTED), schema.REJECTED)
+    return checked(path, partial(_read_lines, path, schema.REJECTED), schema.REJECTED)
 
 
-def _checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa.Table:
+def checked(path: Path, read: Callable[[], pa.Table], columns: pa.Schema) -> pa.Table:
     """Read a table; raise unless it has at least these columns, once, without nulls, and valid text."""
     try:
         table = read()
@@ -162,6 +162,8 @@ _COLUMNS: Final = {
     "clusters": pa.schema([field for field in schema.clusters(pa.string()) if field.name != _SIZE]),
     "pairs": schema.PAIRS_FROM_FILES,
     "order": schema.KEEP_ORDER,
+    "passages": schema.passages(pa.string(), has_files=True),
+    "repeated": schema.REPEATED,
 }
 # Columns that only some runs have.
 _OPTIONAL: Final = (

@@ -76,12 +76,20 @@ class _Audit(TypedDict):
     seconds: Seconds
 
 
+class _Passages(TypedDict):
+    num_places: Count
+    num_passages: Count
+    num_words: Count
+    repeated_words: Count
+
+
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of report.json of a finished run.
 
     files: the files that the run wrote, relative to its folder, with "/"; None if the report does
     not list them;
-    removed_against: None in a report of a version that did not count it.
+    removed_against: None in a report of a version that did not count it;
+    passages: the counts of a search for repeated passages, None for other runs.
     """
 
     schema: Count = 1
@@ -107,6 +115,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     largest_clusters: list[_StoredCluster]
     inputs: list[StoredInput]
     audit: _Audit | None = None
+    passages: _Passages | None = None
 
     @property
     def written(self) -> frozenset[str] | None:

@@ -131,7 +131,9 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
             file, _all_rows(file, reader, is_file=is_file), verdicts, mark=config.mark
         )
         with new_writer(
-            output, output_schema(reader.schema, mark=config.mark), options=options
+            output,
+            output_schema(reader.schema, mark=config.mark, edits=verdicts.edits),
+            options=options,
         ) as writer:
             for batch in rows:
                 writer.write_batch(batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
 import sys
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO, NamedTuple, Self
@@ -16,8 +17,9 @@ from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import gather
 from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
+from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.formats.registry import endings
-from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
+from neardup.io.records import MARK_COLUMNS, Columns, Edits, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 
 
@@ -77,11 +79,14 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
     """Write the header and the kept records byte for byte; with config.mark, all documents with marks."""
-    if verdicts.is_kept.all() and not config.mark:
+    if verdicts.leaves_all and not config.mark:
         copy_file(file, target)
         check_unchanged(file)
         return
     check_unchanged(file)
+    if verdicts.edits is not None:
+        _write_edited(file, target, verdicts, config, verdicts.edits)
+        return
     delimiter = _delimiter(file, config)
     with open_input(file) as stream, open_output_like(file, target) as output:
         rows = _rows(stream, file, config)
@@ -101,6 +106,42 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
                 kept = ["true", "", "", str(sizes[number])]
                 output.write(_with_fields(row.raw, kept, delimiter) if config.mark else row.raw)
     check_unchanged(file)
+
+
+def _write_edited(
+    file: InputFile, target: str, verdicts: Verdicts, config: Config, edits: Edits
+) -> None:
+    """Write the header and the kept records with the changes of the run; others stay byte for byte."""
+    delimiter = _delimiter(file, config)
+    touched = set(edits.touched(0, verdicts.is_kept.size))
+    with open_input(file) as stream, open_output_like(file, target) as output:
+        rows = _rows(stream, file, config)
+        header = _header(file, rows)
+        at = -1
+        if header is not None:
+            at = header.fields.index(edits.column) if edits.column in header.fields else -1
+            names = [] if edits.marks is None else PASSAGE_MARKS.names
+            output.write(_with_fields(header.raw, names, delimiter) if names else header.raw)
+        for number, row in enumerate(rows):
+            if not verdicts.is_kept[number]:
+                continue
+            raw = row.raw
+            if number in touched:
+                [row.fields[at]] = edits.cut([number], [row.fields[at]])
+                raw = _as_record(row.fields, raw, delimiter)
+            if edits.marks is not None:
+                [(words, share, spans)] = edits.marks.values(number, number + 1)
+                listed = json.dumps([[span["start"], span["end"]] for span in spans])
+                raw = _with_fields(raw, [str(words), repr(share), listed], delimiter)
+            output.write(raw)
+    check_unchanged(file)
+
+
+def _as_record(fields: list[str], raw: bytes, delimiter: str) -> bytes:
+    """Return fields as a record with the line end of another."""
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(fields)
+    return buffer.getvalue().removesuffix("\r\n").encode() + raw[len(raw.rstrip(b"\r\n")) :]
 
 
 def _delimiter(file: InputFile, config: Config) -> str:

@@ -52,7 +52,7 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
     """Write an array of the kept elements byte for byte; with config.mark, all documents with marks."""
-    if verdicts.is_kept.all() and not config.mark:
+    if verdicts.leaves_all and not config.mark:
         copy_file(file, target)
         check_unchanged(file)
         return
@@ -61,7 +61,10 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         marks = jsonl.marks_of(verdicts, 0, len(elements))
         written = [jsonl.with_mark(elements[row], marks[row]) for row in sorted(marks)]
     else:
-        written = [elements[row] for row in verdicts.is_kept.nonzero()[0].tolist()]
+        rows = verdicts.is_kept.nonzero()[0].tolist()
+        written = [elements[row] for row in rows]
+        if verdicts.edits is not None:
+            written = jsonl.edited_objects(written, rows, verdicts.edits)
     with open_output_like(file, target) as output:
         output.write(b"[")
         for number, element in enumerate(written):

@@ -29,9 +29,10 @@ from neardup.io.columns.json_reasons import (
     reason_against_texts,
 )
 from neardup.io.columns.oversize import Oversize
+from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.formats import lines
 from neardup.io.formats.registry import endings
-from neardup.io.records import MARK_COLUMNS, Columns, InputFile, Records, Verdicts
+from neardup.io.records import MARK_COLUMNS, Columns, Edits, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged
 from neardup.kernels import json_text
 
@@ -134,6 +135,10 @@ def objects(group: Iterable[bytes], without: Collection[str] = ()) -> pa.Table:
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
     """Write the kept lines byte for byte; with config.mark, the lines of all documents with marks."""
+    edits = verdicts.edits
+    if edits is not None and not edits.is_empty:
+        lines.write_edited(file, target, verdicts, config, edited_objects)
+        return
     if not config.mark:
         lines.write_kept(file, target, verdicts, config)
         return
@@ -146,6 +151,56 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         return b"".join([with_mark(line, marks[row]) for row, line in rows])
 
     lines.write_rendered(file, target, marked, config)
+
+
+def edited_objects(objects: list[bytes], rows: list[int], edits: Edits) -> list[bytes]:
+    """Return objects with the changes of their rows, which ascend; other values stay as they are."""
+    path = _path_of(edits.column or "", objects)
+    changed = set(edits.touched(rows[0], rows[-1] + 1)) if rows else set()
+    touched = [at for at, row in enumerate(rows) if row in changed]
+    texts = [_text_at(objects[at], path) for at in touched]
+    new = edits.cut([rows[at] for at in touched], texts)
+    written = list(objects)
+    for at, text in zip(touched, new, strict=True):
+        written[at] = _with_text(objects[at], path, text)
+    if edits.marks is not None:
+        first = rows[0] if rows else 0
+        marks = edits.marks.values(first, rows[-1] + 1) if rows else []
+        for at, row in enumerate(rows):
+            written[at] = with_mark(written[at], _passage_mark(marks[row - first]))
+    return written
+
+
+def _path_of(column: str, objects: list[bytes]) -> list[str]:
+    """Return the names that lead to the text: one, unless the column is a dotted path into objects."""
+    if any(column in names_in([line]) for line in objects[:1]) or "." not in column:
+        return [column]
+    return column.split(".")
+
+
+def _text_at(line: bytes, path: list[str]) -> str:
+    value = msgspec.Raw(line)
+    for name in path:
+        value = msgspec.json.decode(value, type=dict[str, msgspec.Raw])[name]
+    return msgspec.json.decode(value, type=str)
+
+
+def _with_text(line: bytes, path: list[str], text: str) -> bytes:
+    """Return an object with another text, and with the line end of the line."""
+    fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    if len(path) == 1:
+        fields[path[0]] = msgspec.Raw(msgspec.json.encode(text))
+    else:
+        fields[path[0]] = msgspec.Raw(_with_text(bytes(fields[path[0]]), path[1:], text))
+    end = line[len(line.rstrip(b" \t\r\n")) :]
+    return msgspec.json.encode(fields) + end
+
+
+def _passage_mark(values: Any) -> bytes:
+    named = zip(PASSAGE_MARKS.names, values, strict=True)
+    return b"".join(
+        b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in named
+    )
 
 
 def with_mark(line: bytes, mark: bytes) -> bytes:

@@ -16,7 +16,7 @@ from neardup.io import records
 from neardup.io.columns import gather
 from neardup.io.columns.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
 from neardup.io.formats.base import no_columns
-from neardup.io.records import Columns, InputFile, Records, Verdicts
+from neardup.io.records import Columns, Edits, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 
 column_names = table = no_columns
@@ -26,6 +26,8 @@ _COPIED_AT_ONCE: Final = 1 << 20
 # Returns what to write for a block of lines, given the bounds of the lines and the row of the
 # first.
 Render = Callable[[bytes, npt.NDArray[np.int64], int], bytes]
+# Returns lines with the changes of their rows.
+EditLines = Callable[[list[bytes], list[int], Edits], list[bytes]]
 
 
 def split(file: InputFile) -> list[tuple[int, int]]:
@@ -60,8 +62,39 @@ def read(
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
-    """Write the kept lines byte for byte."""
+    """Write the kept lines byte for byte, or with the changes of the run."""
+    if verdicts.edits is not None and not verdicts.edits.is_empty:
+        write_edited(file, target, verdicts, config, _edited_lines)
+        return
     write_kept(file, target, verdicts, config)
+
+
+def _edited_lines(group: list[bytes], rows: list[int], edits: Edits) -> list[bytes]:
+    """Return lines with the changes of their rows."""
+    changed = set(edits.touched(rows[0], rows[-1] + 1)) if rows else set()
+    touched = [at for at, row in enumerate(rows) if row in changed]
+    bare = [group[at].rstrip(b"\r\n") for at in touched]
+    new = edits.cut([rows[at] for at in touched], [line.decode() for line in bare])
+    written = list(group)
+    for at, line, text in zip(touched, bare, new, strict=True):
+        written[at] = text.encode() + group[at][len(line) :]
+    return written
+
+
+def write_edited(
+    file: InputFile, target: str, verdicts: Verdicts, config: Config, edited: EditLines
+) -> None:
+    """Write the lines of kept rows with the changes of the run."""
+    edits = verdicts.edits
+    if edits is None:
+        raise ValueError("the verdicts have no edits")
+
+    def render(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
+        rows = (np.flatnonzero(verdicts.is_kept[first : first + len(bounds) - 1]) + first).tolist()
+        group = [block[bounds[row - first] : bounds[row - first + 1]] for row in rows]
+        return b"".join(edited(group, rows, edits))
+
+    write_rendered(file, target, render, config)
 
 
 def line_blocks(

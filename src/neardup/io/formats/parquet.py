@@ -24,6 +24,7 @@ from neardup.io.columns.arrow_rows import (
 )
 from neardup.io.columns.column_checks import outer_column
 from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
+from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.records import (
     BATCH_BYTES,
     BATCH_ROWS,
@@ -141,14 +142,17 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
                 span: row_bytes(file, parquet, range(*span), None)
                 for span in _spans(parquet.metadata)
             }
-        schema = output_schema(parquet.schema_arrow, mark=config.mark)
+        edits = verdicts.edits
+        schema = output_schema(parquet.schema_arrow, mark=config.mark, edits=edits)
         every_row = _all_rows(file, parquet, spans, verdicts)
         rows = output_batches(file, every_row, verdicts, mark=config.mark, in_slices=True)
         most_rows = min(
             _group_rows(parquet.metadata), int(_GROUP_BYTES / max(spans.values(), default=1.0))
         )
         with pq.ParquetWriter(
-            output, schema, **_layout(parquet.metadata, schema, mark=config.mark)
+            output,
+            schema,
+            **_layout(parquet.metadata, schema, mark=config.mark or edits is not None),
         ) as writer:
             for table in _row_groups(rows, max(1, most_rows)):
                 writer.write_table(table, row_group_size=table.num_rows)
@@ -238,7 +242,8 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     group = metadata.row_group(0)
     chunks = [group.column(index) for index in range(group.num_columns)]
     if mark:
-        chunks = [chunk for chunk in chunks if chunk.path_in_schema not in MARK_COLUMNS.names]
+        added = (*MARK_COLUMNS.names, *PASSAGE_MARKS.names)
+        chunks = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] not in added]
     paths = _leaf_paths(schema)
     # Writers name the levels of lists differently, so columns are matched by position; marks are
     # stored like the first.

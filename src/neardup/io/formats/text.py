@@ -12,7 +12,7 @@ from neardup.io.columns.oversize import Oversize, most_held, read_document, reas
 from neardup.io.formats.base import no_columns, one_span
 from neardup.io.formats.lines import BOM
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
-from neardup.io.streams import check_unchanged, copy_file, open_input, read_small
+from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like, read_small
 
 split = one_span
 column_names = no_columns
@@ -84,8 +84,14 @@ def _records(
     return gather.records_of(num_rows, values, rejected, found=frozenset(), config=config)
 
 
-def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
-    """Copy the file if its document is kept; otherwise write nothing."""
-    if verdicts.is_kept.all():
+def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
+    """Copy the file if its document is kept, with the changes of the run; otherwise write nothing."""
+    if verdicts.is_kept.all() and not verdicts.leaves_all and verdicts.edits is not None:
+        content = _content(file, config)
+        if isinstance(content, bytes):
+            [text] = verdicts.edits.cut([0], [content.decode()])
+            with open_output_like(file, target) as output:
+                output.write(text.encode())
+    elif verdicts.is_kept.all():
         copy_file(file, target)
         check_unchanged(file)

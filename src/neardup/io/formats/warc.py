@@ -17,6 +17,7 @@ from neardup.errors import DataError, MissingExtraError
 from neardup.io.columns import gather
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import reason_against_size
+from neardup.io.columns.text_edits import uncuttable
 from neardup.io.formats.base import no_columns, one_span
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, open_input, open_output
@@ -50,6 +51,8 @@ def read(
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:  # noqa: ARG001
     """Write the kept records byte for byte, still compressed if they were, and the warcinfo records."""
+    if verdicts.edits is not None and not verdicts.edits.is_empty:
+        raise uncuttable(file, "a WARC file")
     with open_input(file) as stream:
         found = [(record.stream_pos, _kind(record) == _INFO) for record in _records(file, stream)]
     starts = [start for start, _ in found]

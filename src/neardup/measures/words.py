@@ -1,0 +1,177 @@
+"""Texts as streams of words, folded as in shingles; and where the words stand in texts that are normalised first."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import words as kernel
+from neardup.kernels.keys import shingle_key
+from neardup.kernels.unicode import (
+    BLOCK_SHIFT,
+    BLOCK_SIZE,
+    NFC_MAYBE,
+    fold_accents,
+    load_table,
+    normalise,
+)
+from neardup.measures.base import I64, U8, U64
+from neardup.measures.jaccard import cache_sized, fold_run, normalise_run, text_buffers
+
+
+class WordRun(NamedTuple):
+    """The words of consecutive texts: the number of the first text, hashes, and the end of each text among them."""
+
+    start: int
+    words: U64
+    ends: I64
+
+
+class LocatedRun(NamedTuple):
+    """Where the words of consecutive texts stand, in bytes of each text.
+
+    source, offsets: the bytes of the texts; starts, stops: of every word; ends: of each text among them.
+    """
+
+    start: int
+    source: U8
+    offsets: I64
+    starts: I64
+    stops: I64
+    ends: I64
+
+
+def word_runs(texts: pa.Array, config: Config) -> Iterator[WordRun]:
+    """Iterate over the hashes of all words, for runs of texts that fit in the cache of a core."""
+    source, offsets = text_buffers(texts)
+    folds = config.normalise != "nfc" or config.fold_accents
+    for start, stop in cache_sized(offsets):
+        run = source, offsets[start : stop + 1]
+        if folds:
+            run = fold_run(*run, config)
+        words, ends, is_normal = _hashed(*run, config)
+        if not is_normal.all():
+            words, ends, _ = _hashed(*normalise_run(*run, is_normal), config)
+        yield WordRun(start, words, ends)
+
+
+def _hashed(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDArray[np.bool_]]:
+    num_docs = offsets.size - 1
+    words = np.empty(int(offsets[-1] - offsets[0]) // 2 + num_docs + 1, np.uint64)
+    ends = np.empty(num_docs + 1, np.int64)
+    is_normal = np.empty(num_docs, np.bool_)
+    key = shingle_key(config.seed)
+    kernel.hash_words(
+        source, offsets, tuple(load_table()), key, config.fold_numbers, words, ends, is_normal
+    )
+    return words[: ends[-1]], ends, is_normal
+
+
+def located_runs(texts: pa.Array, config: Config) -> Iterator[LocatedRun]:
+    """Iterate over the places of all words, in the same order as `word_runs`."""
+    source, offsets = text_buffers(texts)
+    for start, stop in cache_sized(offsets):
+        run = offsets[start : stop + 1]
+        rewritten = _rewritten_texts(source, run, config)
+        if rewritten:
+            starts, stops, ends = _located_rewritten(source, run, rewritten)
+        else:
+            starts, stops, ends = _located(source, run)
+        yield LocatedRun(start, source, run, starts, stops, ends)
+
+
+def _located(source: U8, offsets: I64) -> tuple[I64, I64, I64]:
+    num_bytes = int(offsets[-1] - offsets[0])
+    starts = np.empty(num_bytes + 1, np.int64)
+    stops = np.empty(num_bytes + 1, np.int64)
+    ends = np.empty(offsets.size, np.int64)
+    kernel.locate_words(source, offsets, tuple(load_table()), starts, stops, ends)
+    return starts[: ends[-1]], stops[: ends[-1]], ends
+
+
+def _rewritten_texts(source: U8, offsets: I64, config: Config) -> dict[int, RewrittenText]:
+    """Return the texts of a run whose words are those of a normalised copy, by number."""
+    run = source[offsets[0] : offsets[-1]]
+    if not run.size or run.max() < 0x80:
+        return {}
+    folds = config.normalise != "nfc" or config.fold_accents
+    found = {}
+    for doc in range(offsets.size - 1):
+        content = source[offsets[doc] : offsets[doc + 1]].tobytes()
+        if content.isascii():
+            continue
+        text = content.decode("utf-8", "replace")
+        if folds or not unicodedata.is_normalized("NFC", text):
+            found[doc] = RewrittenText(text, config)
+    return found
+
+
+def _located_rewritten(
+    source: U8, offsets: I64, rewritten: dict[int, RewrittenText]
+) -> tuple[I64, I64, I64]:
+    parts = []
+    for doc in range(offsets.size - 1):
+        if doc in rewritten:
+            parts.append(rewritten[doc].locate())
+        else:
+            parts.append(_located(source, offsets[doc : doc + 2])[:2])
+    ends = np.cumsum([0, *(starts.size for starts, _ in parts)], dtype=np.int64)
+    starts, stops = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return starts, stops, ends
+
+
+class RewrittenText:
+    """A text and its normalised copy, cluster by cluster: characters that normalisation may join."""
+
+    def __init__(self, text: str, config: Config) -> None:
+        cuts = [at for at, character in enumerate(text) if at and _begins_cluster(character)]
+        clusters = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        copies = [_rewrite(cluster, config) for cluster in clusters]
+        self.copy = "".join(copies).encode("utf-8", "replace")
+        self._ends = _ends_of(clusters)
+        self._copy_ends = _ends_of(copies)
+
+    def locate(self) -> tuple[I64, I64]:
+        """Return where the words of the copy stand in the text; a word that begins or ends in a cluster has all of it."""
+        source = np.frombuffer(self.copy, np.uint8)
+        source.flags.writeable = False
+        starts, stops, _ = _located(source, np.array([0, source.size], np.int64))
+        first = np.searchsorted(self._copy_ends, starts, side="right")
+        last = np.searchsorted(self._copy_ends, stops, side="left")
+        begins = np.concatenate([np.zeros(1, np.int64), self._ends])
+        return begins[first], self._ends[last]
+
+
+def _ends_of(pieces: list[str]) -> I64:
+    sizes = [len(piece.encode("utf-8", "replace")) for piece in pieces]
+    return np.cumsum(sizes, dtype=np.int64)
+
+
+def _rewrite(cluster: str, config: Config) -> str:
+    if cluster.isascii():
+        return cluster
+    copy = normalise(cluster, config.normalise)
+    if config.fold_accents:
+        copy = normalise(fold_accents(copy))
+    return copy
+
+
+@lru_cache(maxsize=1 << 16)
+def _begins_cluster(character: str) -> bool:
+    """Whether no normal form joins a character with the one before it."""
+    if character < "\x80":
+        return True
+    first = unicodedata.normalize("NFD", character)[0]
+    table = load_table()
+    point = ord(first)
+    entry = table.entries[
+        int(table.index[point >> BLOCK_SHIFT]) * BLOCK_SIZE + (point & (BLOCK_SIZE - 1))
+    ]
+    return not unicodedata.combining(first) and not entry & NFC_MAYBE

@@ -1,0 +1,176 @@
+"""Passages, stage 4: where places, sources and spans stand in the texts, which are read once more for it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.kernels import words as kernel
+from neardup.measures.words import LocatedRun, located_runs
+from neardup.search.places import Runs
+from neardup.search.spans import Passages, Spans
+
+I64 = npt.NDArray[np.int64]
+# Texts of passages that are kept in memory; more go to a file, if there is a folder.
+_HELD_BYTES = 64 << 20
+
+
+class Bounds(NamedTuple):
+    """First byte of some words in their document, and the byte behind the last; the same in code points; lines before."""
+
+    start_bytes: I64
+    end_bytes: I64
+    starts: I64
+    ends: I64
+    lines: I64
+
+    @classmethod
+    def room(cls, size: int) -> Bounds:
+        """Return bounds to be written."""
+        return cls(*(np.zeros(size, np.int64) for _ in cls._fields))
+
+
+class PassageTexts:
+    """The texts of passages, in any order; thread-safe."""
+
+    def __init__(self, size: int, folder: Path | None) -> None:
+        self._offsets = np.zeros(size, np.int64)
+        self._sizes = np.zeros(size, np.int64)
+        self._folder = folder
+        self._held = bytearray()
+        self._num_written = 0
+        self._lock = threading.Lock()
+
+    def put(self, numbers: slice, content: bytes, sizes: I64) -> None:
+        """Add the texts of consecutive passages, end to end."""
+        with self._lock:
+            self._offsets[numbers] = self._num_written + len(self._held) + np.cumsum(sizes) - sizes
+            self._sizes[numbers] = sizes
+            self._held += content
+            if self._folder is not None and len(self._held) > _HELD_BYTES:
+                self._write()
+
+    def _write(self) -> None:
+        if self._folder is None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "texts").open("ab") as file:
+            if not self._num_written:
+                file.truncate(0)
+            file.write(self._held)
+        self._num_written += len(self._held)
+        self._held = bytearray()
+
+    def take(self, numbers: I64) -> pa.Array:
+        """Return the texts of some passages."""
+        source = self._source()
+        offsets = self._offsets[numbers]
+        sizes = self._sizes[numbers]
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        gathered = np.empty(ends[-1], np.uint8)
+        kernel.gather_bytes(source, offsets, ends, gathered)
+        return pa.LargeStringArray.from_buffers(
+            numbers.size, pa.py_buffer(ends), pa.py_buffer(gathered)
+        )
+
+    def bytes_of(self, numbers: I64) -> I64:
+        """Return the bytes of some texts."""
+        sizes: I64 = self._sizes[numbers]
+        return sizes
+
+    def _source(self) -> npt.NDArray[np.uint8]:
+        if self._folder is None or not self._num_written:
+            return np.frombuffer(bytes(self._held), np.uint8)
+        if self._held:
+            self._write()
+        return np.memmap(self._folder / "texts", np.uint8, "r")
+
+
+class Locator:
+    """Finds places, the passages of their sources, and spans in the texts of documents."""
+
+    def __init__(
+        self,
+        places: Runs,
+        passages: Passages,
+        spans: Spans,
+        min_words: int,
+        config: Config,
+        folder: Path | None = None,
+    ) -> None:
+        """Take what to find; `folder` is for the texts of passages that do not fit in memory."""
+        self._places = places
+        self._passages = passages
+        self._spans = spans
+        self._extra = min_words - 1
+        self._config = config
+        self.places = Bounds.room(places.docs.size)
+        self.passages = Bounds.room(passages.sources.size)
+        self.spans = Bounds.room(spans.docs.size)
+        self.texts = PassageTexts(passages.sources.size, folder)
+
+    def locate(self, batch: pa.RecordBatch) -> int:
+        """Find everything in the documents of a batch; return how many documents have something."""
+        rows: I64 = batch.column("row").to_numpy()
+        is_wanted = np.zeros(rows.size, np.bool_)
+        for docs in (self._places.docs, self._passages.sources, self._spans.docs):
+            first = np.searchsorted(docs, rows)
+            is_wanted |= np.searchsorted(docs, rows, side="right") > first
+        rows = rows[is_wanted]
+        for run in located_runs(batch.column("text").filter(pa.array(is_wanted)), self._config):
+            self._locate_run(run, rows[run.start : run.start + run.ends.size - 1])
+        return rows.size
+
+    def _locate_run(self, run: LocatedRun, rows: I64) -> None:
+        places = self._places
+        passages = self._passages
+        spans = self._spans
+        wanted = (
+            (places.docs, places.starts, places.counts + self._extra, self.places),
+            (passages.sources, passages.starts, passages.words, self.passages),
+            (spans.docs, spans.starts, spans.ends - spans.starts, self.spans),
+        )
+        for docs, starts, words, bounds in wanted:
+            first, stop = np.searchsorted(docs, [rows[0], rows[-1] + 1]).tolist()
+            own = slice(first, stop)
+            of_doc = np.searchsorted(rows, docs[own])
+            at = run.ends[of_doc] + starts[own]
+            begins = run.starts[at]
+            ends = run.stops[at + words[own] - 1]
+            bounds.start_bytes[own] = begins
+            bounds.end_bytes[own] = ends
+            if bounds is not self.spans or self._config.mark:
+                self._count(run, of_doc, own, bounds)
+            if bounds is self.passages:
+                self._take_texts(run, of_doc, own)
+
+    def _count(self, run: LocatedRun, of_doc: I64, own: slice, bounds: Bounds) -> None:
+        """Count the code points and lines before bytes."""
+        count = of_doc.size
+        positions = np.concatenate([bounds.start_bytes[own], bounds.end_bytes[own]])
+        docs = np.concatenate([of_doc, of_doc])
+        order = np.lexsort((positions, docs))
+        ends = np.searchsorted(docs[order], np.arange(run.offsets.size))
+        points = np.empty(2 * count, np.int64)
+        lines = np.empty(2 * count, np.int64)
+        found = np.empty(2 * count, np.int64)
+        kernel.count_before(run.source, run.offsets, positions[order], ends, points, lines)
+        found[order] = points
+        bounds.starts[own] = found[:count]
+        bounds.ends[own] = found[count:]
+        found[order] = lines
+        bounds.lines[own] = found[:count]
+
+    def _take_texts(self, run: LocatedRun, of_doc: I64, own: slice) -> None:
+        first = run.offsets[of_doc] + self.passages.start_bytes[own]
+        sizes = self.passages.end_bytes[own] - self.passages.start_bytes[own]
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        gathered = np.empty(ends[-1], np.uint8)
+        kernel.gather_bytes(run.source, first, ends, gathered)
+        self.texts.put(own, gathered.tobytes(), sizes)

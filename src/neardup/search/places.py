@@ -1,0 +1,351 @@
+"""Passages, stage 2: where every repeated window of words stands first; see kernels/places.py.
+
+    anchors -> the repeated ones, linked to the first -> words around them -> windows compared -> runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.config import Config
+from neardup.io.storage.big_arrays import BigArrays
+from neardup.kernels import places as kernel
+from neardup.measures.words import word_runs
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+U64 = npt.NDArray[np.uint64]
+# Applies a function to numbers, in parallel; results in order.
+SideBySide = Callable[[Callable[[int], Any], Iterable[int]], list[Any]]
+# Pieces compared by one call: enough to amortise it, and little memory for the results.
+_BLOCK: Final = 1 << 16
+# Sorting keys takes about this many bytes each.
+_SORT_BYTES: Final = 40
+_CHUNK: Final = 1 << 20
+_MAX_RANGES: Final = 64
+
+
+class Runs(NamedTuple):
+    """Consecutive windows of documents that stand first on one diagonal: sorted by document and start.
+
+    docs: rows; starts: the first word of the first window; counts: windows; sources: the rows where they stand first,
+    which may be the same; source_starts: the first word there.
+    """
+
+    docs: I64
+    starts: I64
+    counts: I64
+    sources: I64
+    source_starts: I64
+
+    def where(self, chosen: npt.NDArray[Any]) -> Runs:
+        """Return some of the runs."""
+        return Runs(*(column[chosen] for column in self))
+
+
+class RepeatedAnchors(NamedTuple):
+    """The anchors whose key occurs more than once, in input order; leaders: the number of the first with this key."""
+
+    keys: U64
+    docs: I64
+    groups: I64
+    positions: I32
+    befores: I32
+    counts: I32
+    leaders: I64
+
+
+class Islands(NamedTuple):
+    """The words around repeated anchors: of which document, from which word to which, and where they are stored."""
+
+    docs: I64
+    starts: I64
+    ends: I64
+    places: I64
+
+
+class _Pieces(NamedTuple):
+    """See kernels/places.py."""
+
+    keys: U64
+    owners: I64
+    lows: I32
+    highs: I32
+    lefts: I32
+    rights: I32
+
+
+def link_anchors(
+    batches: Callable[[list[str]], Iterable[pa.RecordBatch]],
+    arrays: BigArrays,
+    side_by_side: SideBySide,
+    *,
+    room: int = 0,
+    num_references: int | None = None,
+) -> RepeatedAnchors:
+    """Return the anchors that occur more than once.
+
+    Args:
+        batches: returns batches with some columns of schema.ANCHORS, in input order, each time.
+        arrays: allocates arrays.
+        side_by_side: runs the sorting of ranges of keys in parallel.
+        room: the memory for sorting; 0 for no limit.
+        num_references: only anchors that occur in a row below this; None for all.
+    """
+    size = own_first = 0
+    for batch in batches(["row", "keys"]):
+        lists = batch.column("keys")
+        size += len(lists.flatten())
+        if num_references is not None:
+            is_reference = batch.column("row").to_numpy() < num_references
+            own_first += int(lists.value_lengths().to_numpy()[is_reference].sum())
+    keys: U64 = arrays.empty("anchor_keys", size, np.uint64)
+    at = 0
+    for batch in batches(["keys"]):
+        values = batch.column("keys").flatten().to_numpy().view(np.uint64)
+        keys[at : at + values.size] = values
+        at += values.size
+    leaders: I64 = arrays.empty("anchor_leaders", size, np.int64)
+    for start in range(0, size, _CHUNK):
+        leaders[start : start + _CHUNK] = -1
+    bits = 0
+    while room and size * _SORT_BYTES > (room << bits) and 1 << bits < _MAX_RANGES:
+        bits += 1
+    is_split = size > _CHUNK
+    ranges = 1 << max(bits, 2 if is_split else 0)
+    link = partial(_link_range, keys, leaders, ranges.bit_length() - 1)
+    for first in range(0, ranges, 4):
+        side_by_side(link, range(first, min(first + 4, ranges)))
+        arrays.drop_pages()
+    if num_references is not None:
+        for start in range(0, size, _CHUNK):
+            part = leaders[start : start + _CHUNK]
+            part[part >= own_first] = -1
+    return _compact(batches, keys, leaders, arrays)
+
+
+def _link_range(keys: U64, leaders: I64, bits: int, number: int) -> None:
+    """Write the leaders of the keys whose highest bits are `number`."""
+    found = []
+    for start in range(0, keys.size, _CHUNK):
+        part = keys[start : start + _CHUNK]
+        if bits:
+            own = np.flatnonzero(part >> np.uint64(64 - bits) == np.uint64(number))
+        else:
+            own = np.arange(part.size)
+        found.append(own + start)
+    numbers = np.concatenate([np.empty(0, np.int64), *found])
+    del found
+    at, of = _linked(keys[numbers])
+    leaders[numbers[at]] = numbers[of]
+
+
+def _linked(keys: U64) -> tuple[I64, I64]:
+    """Return the positions of keys that occur more than once, and the first position with the same key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    is_same = ordered[1:] == ordered[:-1]
+    is_first = np.concatenate([np.ones(min(keys.size, 1), np.bool_), ~is_same])
+    is_followed = np.concatenate([is_same, np.zeros(min(keys.size, 1), np.bool_)])
+    starts = np.flatnonzero(is_first)
+    repeated = np.flatnonzero(~is_first | is_followed)
+    group = np.searchsorted(starts, repeated, side="right") - 1
+    return order[repeated], order[starts[group]]
+
+
+def _compact(
+    batches: Callable[[list[str]], Iterable[pa.RecordBatch]],
+    keys: U64,
+    leaders: I64,
+    arrays: BigArrays,
+) -> RepeatedAnchors:
+    """Keep the anchors that have a leader, and number them anew."""
+    count = 0
+    for start in range(0, leaders.size, _CHUNK):
+        count += int(np.count_nonzero(leaders[start : start + _CHUNK] >= 0))
+    kept = RepeatedAnchors(
+        *(
+            arrays.empty(f"repeated_{name}", count, kind)
+            for name, kind in (
+                ("keys", np.uint64),
+                ("docs", np.int64),
+                ("groups", np.int64),
+                ("positions", np.int32),
+                ("befores", np.int32),
+                ("counts", np.int32),
+                ("leaders", np.int64),
+            )
+        )
+    )
+    at = to = 0
+    names = ["positions", "befores", "counts"]
+    for batch in batches(["row", "group", "keys", *names]):
+        lengths = batch.column("keys").value_lengths().to_numpy()
+        own = slice(at, at + int(lengths.sum()))
+        is_kept = np.flatnonzero(leaders[own] >= 0)
+        end = to + is_kept.size
+        kept.keys[to:end] = keys[own][is_kept]
+        # The key of an anchor is not needed any more: its number among those that are kept takes
+        # its place.
+        keys[own][is_kept] = np.arange(to, end, dtype=np.uint64)
+        doc_of = np.repeat(np.arange(batch.num_rows), lengths)[is_kept]
+        kept.docs[to:end] = batch.column("row").to_numpy()[doc_of]
+        kept.groups[to:end] = batch.column("group").to_numpy()[doc_of]
+        for name in names:
+            getattr(kept, name)[to:end] = batch.column(name).flatten().to_numpy()[is_kept]
+        kept.leaders[to:end] = keys[leaders[own][is_kept]].view(np.int64)
+        at = own.stop
+        to = end
+    return kept
+
+
+def lay_out(anchors: RepeatedAnchors, length: int, arrays: BigArrays) -> tuple[I64, Islands, int]:
+    """Return where the words of each anchor will be stored, what is stored, and how many words that is."""
+    num_anchors = anchors.docs.size
+    places: I64 = arrays.empty("anchor_places", num_anchors, np.int64)
+    room = Islands(
+        *(arrays.empty(f"island_{name}", num_anchors, np.int64) for name in Islands._fields)
+    )
+    num_islands, num_words = kernel.cover_anchors(
+        anchors.docs,
+        anchors.positions,
+        anchors.befores,
+        anchors.counts,
+        length,
+        places,
+        tuple(room),
+    )
+    return places, Islands(*(column[:num_islands] for column in room)), num_words
+
+
+def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Config) -> int:
+    """Copy the words of documents around their repeated anchors to their places; return how many documents have some."""
+    rows = batch.column("row").to_numpy()
+    first = np.searchsorted(islands.docs, rows)
+    has_islands = np.searchsorted(islands.docs, rows, side="right") > first
+    texts = batch.column("text").filter(pa.array(has_islands))
+    first = first[has_islands]
+    for run in word_runs(texts, config):
+        own = first[run.start : run.start + run.ends.size - 1]
+        kernel.store_words(run.words, run.ends, own, tuple(islands), stored)
+    return int(has_islands.sum())
+
+
+class PlaceFinder:
+    """Finds the first place of every window around repeated anchors."""
+
+    def __init__(
+        self,
+        anchors: RepeatedAnchors,
+        places: I64,
+        words: U64,
+        shape: tuple[int, int],
+        *,
+        num_references: int | None = None,
+    ) -> None:
+        """Take the anchors and the words around them.
+
+        Args:
+            anchors: the repeated anchors.
+            places: where the first word of each is in `words`.
+            words: the words around anchors.
+            shape: words in an anchor, and the most words from the start of a window to its anchor.
+            num_references: only first places in a row below this; None for all.
+        """
+        self._anchors = anchors
+        self._columns = anchors.docs, anchors.groups, anchors.positions, places
+        self._words = words
+        self._shape = shape
+        self._num_references = num_references
+
+    def find(self, side_by_side: SideBySide, after_block: Callable[[int], None]) -> Runs:
+        """Return the runs; `after_block` is called with the number of pieces of each level that are done."""
+        anchors = self._anchors
+        count = anchors.docs.size
+        nothing = np.zeros(count, np.int32)
+        # The anchors become the first pieces, so that their columns need not be copied.
+        np.subtract(anchors.befores, anchors.counts - 1, out=anchors.counts)
+        pieces = _Pieces(
+            anchors.keys, np.arange(count), anchors.counts, anchors.befores, nothing, nothing
+        )
+        leaders = anchors.leaders
+        found: list[Runs] = []
+        num_levels = 0
+        while pieces.keys.size:
+            num_levels += 1
+            runs, pieces = self._compare(pieces, leaders, side_by_side, after_block)
+            found.append(runs)
+            pieces, leaders = self._grouped(pieces)
+        return _joined(found)
+
+    def _compare(
+        self,
+        pieces: _Pieces,
+        leaders: I64,
+        side_by_side: SideBySide,
+        after_block: Callable[[int], None],
+    ) -> tuple[Runs, _Pieces]:
+        """Compare all pieces with their leaders."""
+
+        def compare(first: int) -> tuple[Runs, _Pieces]:
+            stop = min(first + _BLOCK, leaders.size)
+            runs = Runs(*(np.empty(stop - first, np.int64) for _ in Runs._fields))
+            rest = _Pieces(
+                *(np.empty(2 * (stop - first), column.dtype) for column in pieces)
+            )
+            num_runs, num_rest = kernel.compare_pieces(
+                first,
+                stop,
+                leaders,
+                tuple(pieces),
+                self._columns,
+                self._shape,
+                self._words,
+                tuple(runs),
+                tuple(rest),
+            )
+            after_block(stop - first)
+            return (
+                Runs(*(column[:num_runs].copy() for column in runs)),
+                _Pieces(*(column[:num_rest].copy() for column in rest)),
+            )
+
+        blocks = side_by_side(compare, range(0, leaders.size, _BLOCK))
+        return (
+            Runs(*_concatenated([runs for runs, _ in blocks], Runs._fields)),
+            _Pieces(*_concatenated([rest for _, rest in blocks], _Pieces._fields)),
+        )
+
+    def _grouped(self, pieces: _Pieces) -> tuple[_Pieces, I64]:
+        """Keep the pieces whose key occurs more than once; return them and their leaders."""
+        at, of = _linked(pieces.keys)
+        if self._num_references is not None:
+            can_be = self._anchors.docs[pieces.owners[of]] < self._num_references
+            at = at[can_be]
+            of = of[can_be]
+        order = np.argsort(at)
+        kept = at[order]
+        leaders = np.searchsorted(kept, of[order])
+        return _Pieces(*(column[kept] for column in pieces)), leaders
+
+
+def _concatenated(blocks: Sequence[Any], names: Sequence[str]) -> list[npt.NDArray[Any]]:
+    return [np.concatenate([getattr(block, name) for block in blocks]) for name in names]
+
+
+def _joined(found: Sequence[Runs]) -> Runs:
+    """Return the runs of all levels, sorted and joined."""
+    if not found:
+        return Runs(*(np.empty(0, np.int64) for _ in Runs._fields))
+    runs = Runs(*_concatenated(found, Runs._fields))
+    if len(found) > 1:
+        order = np.lexsort((runs.starts, runs.docs))
+        runs = runs.where(order)
+    count = kernel.join_runs(*runs)
+    return Runs(*(column[:count] for column in runs))
