@@ -9,6 +9,7 @@ from neardup.version import VERSION
 if TYPE_CHECKING:
     from neardup.api import (
         audit,
+        decontaminate,
         deduplicate,
         explain,
         find_pairs,
@@ -57,6 +58,7 @@ __all__ = [
     "audit",
     "buckets",
     "compare",
+    "decontaminate",
     "deduplicate",
     "explain",
     "find_pairs",

@@ -33,7 +33,7 @@ def expected_scores(documents, items, threshold):
             commonness = math.log2(counts[word] + 1) / math.log2(num_documents + 2)
             weights.append(round(16 + 48 * (1 - min(commonness, 1))))
         is_long = len(item) >= 20
-        gap = 10 if is_long else 0
+        gap = 5 if is_long else 0
         for doc, text in enumerate(documents):
             best = {}
             for at, word in enumerate(text):
@@ -54,7 +54,8 @@ def expected_scores(documents, items, threshold):
 def best_scores(made, documents):
     found = made.find(*joined(documents))
     scores = {}
-    for row, score in zip(found.tolist(), made.scores(found).tolist(), strict=True):
+    shares = found[:, bench_items.WEIGHT] / made.totals[found[:, bench_items.ITEM]]
+    for row, score in zip(found.tolist(), shares.tolist(), strict=True):
         pair = row[bench_items.DOC], row[bench_items.ITEM]
         scores[pair] = max(score, scores.get(pair, 0))
     return scores

@@ -31,6 +31,7 @@ COMMANDS: Final = (
         "pairs",
         "neighbours",
         "passages",
+        "decontaminate",
         "compare",
         "plan",
         "audit",

@@ -170,7 +170,14 @@ SETTINGS: Final = {
     "min_left": _Setting(
         STAYS, "With --cut, remove a document of which fewer words are left.", "N"
     ),
-    "cut": _Setting(OUTPUT, "Write the rows of the input without the repeated passages."),
+    "cut": _Setting(
+        OUTPUT, "Write the rows of the input without the passages or items that were found."
+    ),
+    "item_column": _Setting(
+        COLUMNS, "Column of --against with the items; repeatable: joined in order.", "NAME"
+    ),
+    "around": _Setting(OUTPUT, "With --cut, cut so many words beside an item, too.", "WORDS"),
+    "remove": _Setting(OUTPUT, "Write the rows of the input without contaminated documents."),
     "mark": _Setting(
         OUTPUT,
         "Write all rows, with columns that say which are kept, instead of the kept rows only.",

@@ -30,9 +30,7 @@ _SETTINGS: Final = (
     default="first",
     metavar="first|none",
 )
-@options.option(
-    "--fail-if-found", what="Exit with code 1 if there is any passage.", is_flag=True
-)
+@options.option("--fail-if-found", what="Exit with code 1 if there is any passage.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 @click.pass_context

@@ -174,6 +174,9 @@ class Config(_RecordsGiven):
         this many places.
         min_left: with cut=True, remove a document of which fewer words are left.
         cut: write the rows of the input without the repeated passages in their text.
+        item_column: the column of the items of benchmarks in `against`; several are joined in order.
+        around: with cut=True, so many words beside each item are cut as well.
+        remove: write the rows of the input without the documents that contain items of benchmarks.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
         audit: measure the recall on a sample of the documents after the run.
@@ -232,6 +235,9 @@ class Config(_RecordsGiven):
     min_count: int = 2
     min_left: int = 1
     cut: bool = False
+    item_column: str | tuple[str, ...] | None = None
+    around: int = 0
+    remove: bool = False
     mark: bool = False
     dry_run: bool = False
     audit: bool = False
@@ -255,7 +261,8 @@ class Config(_RecordsGiven):
                 check_choice(name, getattr(self, name), choices)
         self._check_numbers()
         _check_keep(self.keep)
-        self._set("text_column", as_columns(self.text_column))
+        for name in ("text_column", "item_column"):
+            self._set(name, as_columns(name, getattr(self, name)))
         for name in ("id_column", "items_column", "vector_column", "group_column"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
@@ -285,6 +292,7 @@ class Config(_RecordsGiven):
         check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
         check_int("min_count", self.min_count, 2, MAX_COUNT)
         check_int("min_left", self.min_left, 1, MAX_COUNT)
+        check_int("around", self.around, 0, MAX_COUNT)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         self._set("seed", _drawn(self.seed))

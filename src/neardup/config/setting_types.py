@@ -69,6 +69,9 @@ class RunSettings(TypedDict, total=False):
     min_count: int
     min_left: int
     cut: bool
+    item_column: str | Sequence[str] | None
+    around: int
+    remove: bool
     mark: bool
     dry_run: bool
     audit: bool

@@ -132,7 +132,9 @@ class RewrittenText:
 
     def __init__(self, text: str, config: Config) -> None:
         cuts = [at for at, character in enumerate(text) if at and _begins_cluster(character)]
-        clusters = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        clusters = [
+            text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
+        ]
         copies = [_rewrite(cluster, config) for cluster in clusters]
         self.copy = "".join(copies).encode("utf-8", "replace")
         self._ends = _ends_of(clusters)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from neardup.kernels import coverage
 
-F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 # Items of fewer words are not searched: too much text has their words by chance.
@@ -18,7 +17,7 @@ MIN_WORDS: Final = 8
 # Shorter items must be covered as a whole, without a gap: one changed word could be the answer.
 MIN_LONG: Final = 20
 # The most other words between two neighbouring words of a long item.
-MAX_GAP: Final = 10
+MAX_GAP: Final = 5
 # What a word weighs: from one that every document has to one that no document has. Even the rarest
 # word of an item of MIN_LONG words is less than a fifth of its weight, so that one edit, wherever it
 # is, leaves a score of .8.
@@ -49,6 +48,7 @@ class BenchSearch:
         # How many documents have each word of the vocabulary, and how many documents there are.
         self.counts = np.zeros(self.vocabulary.size, np.int64)
         self.num_documents = 0
+        self.totals = np.zeros(ends.size - 1, np.int64)
         self._items: coverage.BenchItems | None = None
         self._probes: coverage.Probes | None = None
 
@@ -72,6 +72,11 @@ class BenchSearch:
             self.counts += counts
             self.num_documents += ends.size - 1
 
+    def forget(self) -> None:
+        """Start counting again."""
+        self.counts[:] = 0
+        self.num_documents = 0
+
     def weigh(self) -> None:
         """Weigh the words by how rare they are among the documents counted, and choose what to look for."""
         weights = weights_of(self.counts, self.num_documents)[self._words]
@@ -81,6 +86,7 @@ class BenchSearch:
         least = np.where(is_long, least_weights(totals, self._threshold), totals)
         gaps = np.where(is_long, MAX_GAP, 0)
         self._items = coverage.BenchItems(self._words, weights, self._ends, gaps, least)
+        # The score of a span is its share of the total weight of the item.
         self.totals = totals
         self._probes = self._choose_probes()
 
@@ -108,11 +114,6 @@ class BenchSearch:
         found = found[:count]
         found[:, [FIRST, LAST]] -= ends[found[:, DOC]][:, None]
         return found[np.lexsort((found[:, FIRST], found[:, ITEM], found[:, DOC]))]
-
-    def scores(self, found: I64) -> F64:
-        """Return the score of every span: its share of the weight of the item."""
-        scores: F64 = found[:, WEIGHT] / self.totals[found[:, ITEM]]
-        return scores
 
     def _numbered(self, words: U64) -> I64:
         numbered = np.empty(words.size, np.int64)

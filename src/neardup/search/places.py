@@ -1,6 +1,6 @@
 """Passages, stage 2: where every repeated window of words stands first; see kernels/places.py.
 
-    anchors -> the repeated ones, linked to the first -> words around them -> windows compared -> runs
+anchors -> the repeated ones, linked to the first -> words around them -> windows compared -> runs
 """
 
 from __future__ import annotations
@@ -296,9 +296,7 @@ class PlaceFinder:
         def compare(first: int) -> tuple[Runs, _Pieces]:
             stop = min(first + _BLOCK, leaders.size)
             runs = Runs(*(np.empty(stop - first, np.int64) for _ in Runs._fields))
-            rest = _Pieces(
-                *(np.empty(2 * (stop - first), column.dtype) for column in pieces)
-            )
+            rest = _Pieces(*(np.empty(2 * (stop - first), column.dtype) for column in pieces))
             num_runs, num_rest = kernel.compare_pieces(
                 first,
                 stop,

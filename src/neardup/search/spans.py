@@ -38,6 +38,11 @@ class Spans(NamedTuple):
     ends: I64
 
 
+_NOTHING = np.empty(0, np.int64)
+NO_PASSAGES = Passages(*([_NOTHING] * len(Passages._fields)))
+NO_SPANS = Spans(*([_NOTHING] * len(Spans._fields)))
+
+
 def listed(runs: Runs, num_references: int, *, only_against: bool) -> Runs:
     """Return the runs that are places: windows of the input that stand first in an earlier document."""
     is_listed = (runs.docs != runs.sources) & (runs.docs >= num_references)

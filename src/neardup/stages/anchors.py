@@ -70,9 +70,7 @@ def _winnow(
     numbers = tuple(np.empty(words.size, np.int32) for _ in range(3))
     own_ends = np.empty(ends.size, np.int64)
     key = shingle_key(config.seed)
-    kernel.winnow(
-        words, ends, key, shape.gram, shape.num_grams, salts, (keys, *numbers), own_ends
-    )
+    kernel.winnow(words, ends, key, shape.gram, shape.num_grams, salts, (keys, *numbers), own_ends)
     count = own_ends[-1]
     kept = tuple(column[:count].copy() for column in (keys.view(np.int64), *numbers))
     return kept, own_ends

@@ -27,9 +27,7 @@ class TextCuts:
         """Return the spans of the rows from `first` to `stop`, counted from `first`."""
         begin, end = np.searchsorted(self.rows, [first, stop]).tolist()
         own = slice(begin, end)
-        return TextCuts(
-            rows=self.rows[own] - first, starts=self.starts[own], stops=self.stops[own]
-        )
+        return TextCuts(rows=self.rows[own] - first, starts=self.starts[own], stops=self.stops[own])
 
     def among(self, rows: I64) -> TextCuts:
         """Return the spans of some rows, which ascend, counted by their position among them."""

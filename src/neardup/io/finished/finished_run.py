@@ -36,7 +36,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -236,9 +236,7 @@ def restore(run: Path) -> Report:
     """Return the report of a finished run."""
     stored = read_report(run)
     config = stored.settings()
-    audit = stored.audit and Audit.of(
-        dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES)
-    )
+    audit = stored.audit and Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES))
     values: dict[str, Any] = {
         "config": config,
         "plan": _plan_of(run, stored, config),
@@ -257,6 +255,9 @@ def restore(run: Path) -> Report:
     if stored.passages is not None:
         load = partial(passage_tables.load_table, run, stored=stored)
         return PassagesReport(**values, **stored.passages, removed_against=0, load=load)
+    if stored.contamination is not None:
+        load = partial(passage_tables.load_table, run, stored=stored)
+        return ContaminationReport(**values, **stored.contamination, removed_against=0, load=load)
     return Report(
         **values,
         removed_against=_removed_against(run, stored),

@@ -83,13 +83,20 @@ class _Passages(TypedDict):
     repeated_words: Count
 
 
+class _Contamination(TypedDict):
+    num_items: Count
+    num_items_found: Count
+    num_too_short: Count
+    num_contaminated: Count
+
+
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of report.json of a finished run.
 
     files: the files that the run wrote, relative to its folder, with "/"; None if the report does
     not list them;
     removed_against: None in a report of a version that did not count it;
-    passages: the counts of a search for repeated passages, None for other runs.
+    passages, contamination: the counts of a search for repeated passages, or for items of benchmarks; None for others.
     """
 
     schema: Count = 1
@@ -116,6 +123,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     inputs: list[StoredInput]
     audit: _Audit | None = None
     passages: _Passages | None = None
+    contamination: _Contamination | None = None
 
     @property
     def written(self) -> frozenset[str] | None:
