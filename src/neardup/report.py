@@ -480,9 +480,10 @@ class PassagesReport(Report):
 
     @functools.cached_property
     def passages(self) -> pa.Table:
-        """Every place of a passage: passage_id, doc_id, start, end, start_byte, end_byte, line, words, source_id and more.
+        """Every place of a passage.
 
-        From files also file, row, source_file and source_row; if ids in memory repeat, row and
+        passage_id, doc_id, start, end, start_byte, end_byte, line, words, source_id, source_start;
+        from files also file, row, source_file and source_row; if ids in memory repeat, row and
         source_row.
         """
         return self._table("passages", "this run did not store its passages", _FIND)

@@ -33,9 +33,7 @@ _SETTINGS: Final = (
 @options.option("--fail-if-found", what="Exit with code 1 if there is any passage.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
-@click.pass_context
 def passages(
-    context: click.Context,
     inputs: tuple[str, ...],
     out: str,
     keep: str,
@@ -74,4 +72,4 @@ def passages(
     elif not quiet:
         render.passages_summary(report, out)
     if fail_if_found and report.num_places:
-        context.exit(1)
+        click.get_current_context().exit(1)

@@ -22,6 +22,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import Documents, Table
 from neardup.engines.local.engine import LocalEngine
+from neardup.engines.local.tables import batches_of
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.io.columns.text_cuts import TextCuts
@@ -128,16 +129,30 @@ def find(
 ) -> Found:
     """Find every repeated passage of some documents; `folder` is for what does not fit in memory."""
     shape = window_shape(config.min_words)
-    arrays = BigArrays(folder, engine.room)
-    only_below = documents.num_references if config.only_against else None
     with watch.stage("anchors", documents.total, documents.unit) as advance:
         table = engine.map_documents(
             documents, lambda batch, _: anchors(batch, shape, config), schema.ANCHORS, advance
         )
-        only_below = documents.num_references if config.only_against else None
+    arrays = BigArrays(folder, engine.room)
+    runs = _first_places(table, documents, config, engine, watch, arrays)
+    arrays.close()
+    return _located(runs, table, documents, config, engine, watch, folder)
+
+
+def _first_places(
+    table: Table,
+    documents: Documents,
+    config: Config,
+    engine: LocalEngine,
+    watch: Watch,
+    arrays: BigArrays,
+) -> Runs:
+    """Return where every repeated window of words stands first."""
+    shape = window_shape(config.min_words)
+    only_below = documents.num_references if config.only_against else None
     with watch.stage("group"):
         repeated = link_anchors(
-            lambda names: table.batches(names),
+            lambda names: batches_of(table, names),
             arrays,
             engine.side_by_side,
             room=engine.room() // 4,
@@ -145,12 +160,12 @@ def find(
         )
         at, islands, num_words = lay_out(repeated, config.min_words, arrays)
         stored = arrays.empty("stored_words", num_words, np.uint64)
+
+    def store(batch: pa.RecordBatch) -> pa.RecordBatch:
+        count = store_words(batch, islands, stored, config)
+        return pa.record_batch([pa.array([count])], schema=_NOTHING)
+
     with watch.stage("words", documents.total, documents.unit) as advance:
-
-        def store(batch: pa.RecordBatch) -> pa.RecordBatch:
-            count = store_words(batch, islands, stored, config)
-            return pa.record_batch([pa.array([count])], schema=_NOTHING)
-
         if num_words:
             engine.scan_documents(documents, store, _NOTHING, advance)
             arrays.drop_pages()
@@ -160,13 +175,9 @@ def find(
             advance(count)
             arrays.drop_pages()
 
-        finder = PlaceFinder(
-            repeated, at, stored, (shape.gram, shape.num_grams - 1), num_references=only_below
-        )
-        runs = finder.find(engine.side_by_side, after_block)
-    del finder, repeated, at, islands, stored
-    arrays.close()
-    return _located(runs, table, documents, config, engine, watch, folder)
+        longest = shape.num_grams - 1
+        finder = PlaceFinder(repeated, at, stored, (shape.gram, longest), num_references=only_below)
+        return finder.find(engine.side_by_side, after_block)
 
 
 def _located(
@@ -190,7 +201,7 @@ def _located(
     )
     own = [
         batch.slice(int(np.searchsorted(batch.column("row").to_numpy(), num_references)))
-        for batch in table.batches(["row", "num_words"])
+        for batch in batches_of(table, ["row", "num_words"])
     ]
     rows, words = (
         np.concatenate([np.empty(0, np.int64), *(batch.column(name).to_numpy() for batch in own)])

@@ -5,8 +5,6 @@ import numpy as np
 from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.folding import KIND_MASK, SPACE, WORD, decode
 
-_NO_CHARACTER = np.uint32(0)
-
 
 @inner
 def _entry_of(point, table):
@@ -133,10 +131,13 @@ def cut_texts(source, offsets, starts, stops, ends, table, out, out_offsets):
                     for byte in range(gap_start, gap_stop):
                         out[to] = source[byte]
                         to += 1
-                elif to > begin and not is_first:
-                    if _are_words(source, first, last_stop, start, end, table):
-                        out[to] = 32
-                        to += 1
+                elif (
+                    to > begin
+                    and not is_first
+                    and _are_words(source, first, last_stop, start, end, table)
+                ):
+                    out[to] = 32
+                    to += 1
                 for byte in range(start, stop):
                     out[to] = source[byte]
                     to += 1

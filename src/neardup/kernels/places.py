@@ -77,8 +77,8 @@ def compare_pieces(first, stop, leaders, pieces, anchors, shape, words, runs, re
                 if words[place + at] != words[other_place + at]:
                     is_alike = False
                     break
-        before = 0
-        behind = 0
+        before = np.int64(0)
+        behind = np.int64(0)
         if is_alike:
             most = min(high, np.int64(highs[leader]))
             while before < most and words[place - 1 - before] == words[other_place - 1 - before]:

@@ -141,7 +141,7 @@ class RewrittenText:
         self._copy_ends = _ends_of(copies)
 
     def locate(self) -> tuple[I64, I64]:
-        """Return where the words of the copy stand in the text; a word that begins or ends in a cluster has all of it."""
+        """Return where the words of the copy stand in the text: whole clusters, if a word is part of one."""
         source = np.frombuffer(self.copy, np.uint8)
         source.flags.writeable = False
         starts, stops, _ = _located(source, np.array([0, source.size], np.int64))

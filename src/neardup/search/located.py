@@ -22,7 +22,7 @@ _HELD_BYTES = 64 << 20
 
 
 class Bounds(NamedTuple):
-    """First byte of some words in their document, and the byte behind the last; the same in code points; lines before."""
+    """First byte of some words in their document, and the byte behind them; the same in code points; lines before."""
 
     start_bytes: I64
     end_bytes: I64

@@ -80,6 +80,17 @@ class _Pieces(NamedTuple):
     lefts: I32
     rights: I32
 
+    @classmethod
+    def room(cls, size: int) -> _Pieces:
+        """Return pieces to be written."""
+        kinds: tuple[Any, ...] = (np.uint64, np.int64, np.int32, np.int32, np.int32, np.int32)
+        return cls(*(np.empty(size, kind) for kind in kinds))
+
+    def where(self, chosen: Any) -> _Pieces:
+        """Return copies of some pieces."""
+        columns: list[Any] = [column[chosen].copy() for column in self]
+        return _Pieces(*columns)
+
 
 def link_anchors(
     batches: Callable[[list[str]], Iterable[pa.RecordBatch]],
@@ -107,7 +118,7 @@ def link_anchors(
             own_first += int(lists.value_lengths().to_numpy()[is_reference].sum())
     keys: U64 = arrays.empty("anchor_keys", size, np.uint64)
     at = 0
-    for batch in batches(["keys"]):
+    for batch in batches(["row", "keys"]):
         values = batch.column("keys").flatten().to_numpy().view(np.uint64)
         keys[at : at + values.size] = values
         at += values.size
@@ -225,7 +236,7 @@ def lay_out(anchors: RepeatedAnchors, length: int, arrays: BigArrays) -> tuple[I
 
 
 def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Config) -> int:
-    """Copy the words of documents around their repeated anchors to their places; return how many documents have some."""
+    """Copy the words around repeated anchors to their places; return how many of the documents have such anchors."""
     rows = batch.column("row").to_numpy()
     first = np.searchsorted(islands.docs, rows)
     has_islands = np.searchsorted(islands.docs, rows, side="right") > first
@@ -311,7 +322,7 @@ class PlaceFinder:
             after_block(stop - first)
             return (
                 Runs(*(column[:num_runs].copy() for column in runs)),
-                _Pieces(*(column[:num_rest].copy() for column in rest)),
+                rest.where(slice(num_rest)),
             )
 
         blocks = side_by_side(compare, range(0, leaders.size, _BLOCK))
@@ -330,7 +341,7 @@ class PlaceFinder:
         order = np.argsort(at)
         kept = at[order]
         leaders = np.searchsorted(kept, of[order])
-        return _Pieces(*(column[kept] for column in pieces)), leaders
+        return pieces.where(kept), leaders
 
 
 def _concatenated(blocks: Sequence[Any], names: Sequence[str]) -> list[npt.NDArray[Any]]:

@@ -67,10 +67,10 @@ def _winnow(
     config: Config,
 ) -> tuple[tuple[npt.NDArray[Any], ...], I64]:
     keys = np.empty(words.size, np.uint64)
-    numbers = tuple(np.empty(words.size, np.int32) for _ in range(3))
-    own_ends = np.empty(ends.size, np.int64)
+    numbers = [np.empty(words.size, np.int32) for _ in range(3)]
+    own_ends: I64 = np.empty(ends.size, np.int64)
     key = shingle_key(config.seed)
     kernel.winnow(words, ends, key, shape.gram, shape.num_grams, salts, (keys, *numbers), own_ends)
-    count = own_ends[-1]
-    kept = tuple(column[:count].copy() for column in (keys.view(np.int64), *numbers))
-    return kept, own_ends
+    count = int(own_ends[-1])
+    found: list[npt.NDArray[Any]] = [keys.view(np.int64), *numbers]
+    return tuple(column[:count].copy() for column in found), own_ends
