@@ -44,7 +44,7 @@ def main():
         growth.warm_up(Path(folder))
         for family in options.only or FAMILIES:
             FAMILIES[family](Path(folder), options, rows, broken)
-    harness.publish("growth", rows, harness.machine("duckdb"))
+    harness.publish("growth", rows, harness.machine())
     if broken:
         sys.exit("\n".join(broken))
 

@@ -37,7 +37,7 @@ from neardup.jobs.explain import (
 )
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
-from neardup.jobs.source import check_in_memory, from_files, items_or_source
+from neardup.jobs.source import Destination, check_in_memory, from_files, items_or_source
 from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
@@ -105,19 +105,16 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
                 f"`{name}` needs `out`", hint="out= names the folder that the run writes"
             )
 
-        def deduplicate_into(out: str) -> Report:
-            if not update:
-                return run_files(
-                    DedupFolder(out, page=report), paths, chosen, pipeline, watch, engine=cluster
-                )
+        destination = Destination(ids, out)
+        output = DedupFolder(destination.path, page=report)
+        check = None
+        if update:
             from neardup.jobs.against_index import check_new_ids, index_update
 
-            output = DedupFolder(out, index_update(chosen, out), report)
-            return run_files(
-                output, paths, chosen, pipeline, watch, engine=cluster, check=check_new_ids
-            )
-
-        return from_files(deduplicate_into, ids, out)
+            output = DedupFolder(destination.path, index_update(chosen, destination.path), report)
+            check = check_new_ids
+        found = run_files(output, paths, chosen, pipeline, watch, engine=cluster, check=check)
+        return destination.report_of(found)
 
 
 def find_pairs(

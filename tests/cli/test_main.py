@@ -9,7 +9,7 @@ import pytest
 import neardup
 from neardup.cli.main import COMMANDS
 
-SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "duckdb", "pandas"]
+SLOW_TO_IMPORT = ["numpy", "pyarrow", "numba", "rich", "matplotlib", "pandas"]
 # Other installed packages, what Numba needs only to compile, what other commands use: a job with
 # cached kernels must not load them.
 UNUSED_BY_A_JOB = [
@@ -17,7 +17,6 @@ UNUSED_BY_A_JOB = [
         "pandas",
         "scipy",
         "yaml",
-        "duckdb",
         "fsspec",
         "matplotlib",
         "pyspark",

@@ -12,6 +12,7 @@ import pytest
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import VerifiedPairs
+from neardup.io.storage import spill
 from neardup.io.storage.spill import sort_in_memory, sort_on_disk
 from neardup.measures import jaccard
 from neardup.stages import match
@@ -401,8 +402,9 @@ def test_a_class_of_a_thousand_copies_is_counted_before_it_is_listed():
     assert len(listed(classes, verified)) == 499_500
 
 
-def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
+def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path, monkeypatch):
     """All 400,000 pairs as numbers would take 9.6 MB."""
+    monkeypatch.setattr(spill, "_MIN_SORTED_BYTES", 1 << 20)
     num_docs = 900
     listed_at_once = 1 << 12
     left, right = np.tril_indices(num_docs, -1)
@@ -413,7 +415,7 @@ def test_listing_pairs_takes_memory_for_a_few_of_them(tmp_path):
     ).to_batches(listed_at_once)
 
     def sort(links, columns, by):
-        return sort_on_disk(links, columns, by, tmp_path, 256 << 20, 1)
+        return sort_on_disk(links, columns, by, tmp_path, 1)
 
     found = VerifiedPairs(np.arange(num_docs), lambda: iter(batches), sort)
     num_listed = 0

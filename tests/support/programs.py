@@ -411,14 +411,12 @@ def sort_much() -> None:
     columns = pa.schema([("key", pa.int64()), ("row", pa.int64())])
     rng = np.random.default_rng(1)
 
-    def sort_on_disk(
-        batches: Any, schema: Any, by: Any, folder: Path, room: int, threads: int
-    ) -> Iterator[Any]:
+    def sort_on_disk(batches: Any, schema: Any, by: Any, folder: Path, room: int) -> Iterator[Any]:
         numbers = (rng.integers(0, 1 << 60, 1 << 20) for _ in range(24))
         much = (pa.record_batch([keys, keys], schema=columns) for keys in numbers)
-        for _ in original(much, columns, [("key", "ascending")], folder, room, threads):
+        for _ in original(much, columns, [("key", "ascending")], folder, room):
             pass
-        return original(batches, schema, by, folder, room, threads)
+        return original(batches, schema, by, folder, room)
 
     local.sort_on_disk = sort_on_disk
 

@@ -112,7 +112,7 @@ def damaged(what: str) -> DataError:
     """Return the error for damaged data."""
     return DataError(
         f"the index is damaged: {what}",
-        hint="run `neardup index check`, and restore the index from a snapshot",
+        hint="run `neardup index check`, and restore the index from a snapshot, or repair it",
     )
 
 

@@ -47,16 +47,30 @@ def from_files(
     job: Callable[[str], Report], ids: Sequence[Any] | None, out: str | os.PathLike[str] | None
 ) -> Report:
     """Call a job on files with its output; without `out`, the tables are only available from the report."""
-    if ids is not None:
-        raise ConfigError(
-            "`ids` must be left out for files", hint="id_column= names the column with the ids"
-        )
-    if out is not None:
-        return job(os.fspath(out))
-    loader = _Loader()
-    report = job(str(loader.path))
-    loader.load = report.load
-    return dataclasses.replace(report, out=None, files=(), load=loader)
+    destination = Destination(ids, out)
+    return destination.report_of(job(destination.path))
+
+
+class Destination:
+    """Where a job on files writes: to `out`, or to a temporary folder that only its report can read."""
+
+    def __init__(self, ids: Sequence[Any] | None, out: str | os.PathLike[str] | None) -> None:
+        if ids is not None:
+            raise ConfigError(
+                "`ids` must be left out for files", hint="id_column= names the column with the ids"
+            )
+        self._loader: _Loader | None = None
+        if out is None:
+            self._loader = _Loader()
+            out = self._loader.path
+        self.path = os.fspath(out)
+
+    def report_of(self, report: Report) -> Report:
+        """Return the report of the job, which keeps a temporary folder as long as it is used."""
+        if self._loader is None:
+            return report
+        self._loader.load = report.load
+        return dataclasses.replace(report, out=None, files=(), load=self._loader)
 
 
 class _Loader:

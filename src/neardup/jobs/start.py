@@ -158,12 +158,6 @@ def _explained(out: Path) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise NearDupError("memory ran out", hint=f"pass a smaller `memory`; {go_on}") from error
-    except Exception as error:
-        if type(error).__module__.startswith(("duckdb", "_duckdb")):
-            if "max_temp_directory_size" in str(error) or "No space left" in str(error):
-                raise _full(out) from error
-            raise NearDupError(f"sorting on disk failed: {error}", hint=go_on) from error
-        raise
 
 
 def _full(out: Path) -> DataError:

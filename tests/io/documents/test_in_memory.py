@@ -34,7 +34,7 @@ NOT_UTF8 = [b"good text", b"bad \xff\xfe text", b"\xc3\xa9 also good"]
 
 
 class ArrowStream:
-    """What DuckDB, nanoarrow and others offer: an Arrow stream and nothing else."""
+    """What nanoarrow and others offer: an Arrow stream and nothing else."""
 
     def __init__(self, stream):
         self.stream = stream

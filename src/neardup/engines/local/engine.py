@@ -377,9 +377,7 @@ class LocalEngine(Threads):
             size += batch.nbytes
             if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
                 folder = self._workspace.folder / "sort"
-                yield from sort_on_disk(
-                    chain(drained(held), rest), schema, by, folder, 2 * room, self.threads
-                )
+                yield from sort_on_disk(chain(drained(held), rest), schema, by, folder, 2 * room)
                 return
         yield from sort_in_memory(held, schema, by)
 

@@ -140,7 +140,7 @@ class Exchange:
         order = [(name, "ascending") for name in self.order]
         small = (piece.cast(columns) for batch in rows for piece in pieces(batch, _SORTED_BYTES))
         with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
-            for batch in sort_on_disk(small, columns, order, Path(folder), self.limit, threads=1):
+            for batch in sort_on_disk(small, columns, order, Path(folder), self.limit):
                 yield from (piece.cast(self.columns) for piece in pieces(batch, _SORTED_BYTES))
 
 
