@@ -230,7 +230,7 @@ def decontaminate(
     r"""Find the items of benchmarks, such as test questions, that documents contain, also with small edits.
 
     The score of an item is the share of its words, weighted by how rare they are in the source, that one span of a
-    document has in the same order, with gaps. Nothing is removed, unless remove=True, cut=True or mark=True asks for it.
+    document has in the same order, with gaps. Nothing is removed, unless remove=True or cut=True asks.
 
     Args:
         source: texts or files, as for `deduplicate`.
@@ -238,17 +238,17 @@ def decontaminate(
         ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
-        settings: fields of Config by name: against, the files with the items, item_column, threshold, remove, cut,
-            around and others.
+        settings: fields of Config by name: against, the files with the items, item_column, threshold, rule, remove,
+            cut, around, mark, weights_from and others.
 
     >>> import pathlib, tempfile
-    >>> question = "which two words of this question are the only ones that a careless copyist has changed when he wrote it down again"
+    >>> question = "which words of this question are the only ones that a careless copyist has changed when he wrote it again"
     >>> tests = pathlib.Path(tempfile.mkdtemp()) / "tests.jsonl"
     >>> _ = tests.write_text('{"id": "q1", "question": "%s"}\n' % question)
     >>> texts = ["He asked: " + question.replace("careless", "hasty").title() + "!", "nothing of it"]
     >>> report = decontaminate(texts, against=tests, item_column="question")
     >>> report.contaminated.select(["doc_id", "item_id", "start", "end", "matched_words"]).to_pylist()
-    [{'doc_id': 0, 'item_id': 'q1', 'start': 10, 'end': 125, 'matched_words': 21}]
+    [{'doc_id': 0, 'item_id': 'q1', 'start': 10, 'end': 116, 'matched_words': 19}]
     """
     from neardup.jobs import decontaminate as job
 
@@ -257,7 +257,7 @@ def decontaminate(
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source)
         if paths is None:
-            return job.find_in_memory(source, ids, chosen, watch)
+            return job.find_in_memory(source, ids, out, chosen, watch)
         from neardup.jobs.decontaminate_files import find_in_files
 
         found = from_files(partial(find_in_files, paths, chosen, watch), ids, out)

@@ -519,12 +519,14 @@ class ContaminationReport(Report):
         num_items: the items of all benchmarks.
         num_items_found: those that a document contains.
         num_too_short: those with too few words to be searched.
+        num_items_rejected: rows of benchmarks that cannot be used.
         num_contaminated: documents that contain an item.
     """
 
     num_items: int
     num_items_found: int
     num_too_short: int
+    num_items_rejected: int
     num_contaminated: int
 
     @functools.cached_property
@@ -544,7 +546,13 @@ class ContaminationReport(Report):
 
     def as_dict(self) -> dict[str, Any]:
         """Return what report.json holds."""
-        names = ("num_items", "num_items_found", "num_too_short", "num_contaminated")
+        names = (
+            "num_items",
+            "num_items_found",
+            "num_too_short",
+            "num_items_rejected",
+            "num_contaminated",
+        )
         return super().as_dict() | {"contamination": {name: getattr(self, name) for name in names}}
 
     def __str__(self) -> str:

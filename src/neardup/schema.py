@@ -281,6 +281,10 @@ HITS = pa.schema(
 )
 
 
+# In how many documents a word of an item stands; the word as its hash, ascending as an unsigned number.
+WORD_WEIGHTS = pa.schema([("word", pa.int64()), ("documents", pa.int64())])
+
+
 def contaminated(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
     """Return the schema of the spans of documents that cover items: code points and bytes of the text."""
     files = [("file", pa.string()), ("row", pa.int64())] if has_files else []

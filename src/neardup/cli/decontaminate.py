@@ -10,7 +10,7 @@ from neardup.cli import options
 from neardup.config import Config
 
 _SETTINGS: Final = (
-    *("against", "item_column", "threshold"),
+    *("against", "item_column", "rule", "threshold", "weights_from"),
     *("fold_numbers", "normalise", "fold_accents", "html", "html_content", "seed"),
     *("text_column", "id_column", "format", "encoding", "lines", "delimiter", "max_document"),
     *("remove", "cut", "around", "min_left", "mark"),
@@ -25,10 +25,16 @@ _SETTINGS: Final = (
     "Folder to write: contaminated.parquet, items.parquet, benchmarks.parquet, rejected.jsonl, report.json.",
 )
 @options.settings(*_SETTINGS)
+@options.option("--fail-if-found", what="Exit with code 1 if there is any item.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def decontaminate(
-    inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool
+    inputs: tuple[str, ...],
+    out: str,
+    fail_if_found: bool,
+    config: Config,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Find the items of benchmarks, such as test questions, that documents contain, also with small edits.
 
@@ -55,3 +61,5 @@ def decontaminate(
         render.as_json(report.as_dict())
     elif not quiet:
         render.contamination_summary(report, out)
+    if fail_if_found and report.num_contaminated:
+        click.get_current_context().exit(1)

@@ -176,6 +176,13 @@ SETTINGS: Final = {
     "item_column": _Setting(
         COLUMNS, "Column of --against with the items; repeatable: joined in order.", "NAME"
     ),
+    "rule": _Setting(
+        SIMILAR,
+        "When an item is found: coverage (enough of its words in order, with gaps) or ngram13 (13 words in a row).",
+    ),
+    "weights_from": _Setting(
+        SIMILAR, "Weigh words as this finished run did, so that parts of a corpus agree.", "RUN"
+    ),
     "around": _Setting(OUTPUT, "With --cut, cut so many words beside an item, too.", "WORDS"),
     "remove": _Setting(OUTPUT, "Write the rows of the input without contaminated documents."),
     "mark": _Setting(

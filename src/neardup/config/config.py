@@ -37,6 +37,7 @@ from neardup.config.setting_types import (
     Measure,
     Method,
     Normalise,
+    Rule,
     Settings,
     Sketch,
     Unit,
@@ -53,6 +54,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "html_content": get_args(HtmlContent),
     "normalise": get_args(Normalise),
     "format": get_args(FormatName),
+    "rule": get_args(Rule),
 }
 # None leaves the choice to the files.
 _NONE_GOES: Final = ("format",)
@@ -175,6 +177,9 @@ class Config(_RecordsGiven):
         min_left: with cut=True, remove a document of which fewer words are left.
         cut: write the rows of the input without the repeated passages in their text.
         item_column: the column of the items of benchmarks in `against`; several are joined in order.
+        rule: when a document contains an item of a benchmark: "coverage" (a span has `threshold` of its
+            words, in order, with gaps) or "ngram13" (13 consecutive words in common).
+        weights_from: a finished run, whose counts of words weigh the words of items, so that shards agree.
         around: with cut=True, so many words beside each item are cut as well.
         remove: write the rows of the input without the documents that contain items of benchmarks.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
@@ -236,6 +241,8 @@ class Config(_RecordsGiven):
     min_left: int = 1
     cut: bool = False
     item_column: str | tuple[str, ...] | None = None
+    rule: Rule = "coverage"
+    weights_from: str | None = None
     around: int = 0
     remove: bool = False
     mark: bool = False
@@ -261,13 +268,9 @@ class Config(_RecordsGiven):
                 check_choice(name, getattr(self, name), choices)
         self._check_numbers()
         _check_keep(self.keep)
-        for name in ("text_column", "item_column"):
-            self._set(name, as_columns(name, getattr(self, name)))
-        for name in ("id_column", "items_column", "vector_column", "group_column"):
-            if getattr(self, name) is not None:
-                check_type(name, getattr(self, name), str, "the name of a column, or None")
-                check_text(name, getattr(self, name))
-        self._set("decisions", as_path("decisions", self.decisions))
+        self._check_columns()
+        for name in ("decisions", "weights_from"):
+            self._set(name, as_path(name, getattr(self, name)))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
             check_text("master", self.master)
@@ -277,6 +280,14 @@ class Config(_RecordsGiven):
         check_delimiter(self.delimiter)
         self._set("encoding", as_encoding(self.encoding))
         check_together(self)
+
+    def _check_columns(self) -> None:
+        for name in ("text_column", "item_column"):
+            self._set(name, as_columns(name, getattr(self, name)))
+        for name in ("id_column", "items_column", "vector_column", "group_column"):
+            if getattr(self, name) is not None:
+                check_type(name, getattr(self, name), str, "the name of a column, or None")
+                check_text(name, getattr(self, name))
 
     def _check_numbers(self) -> None:
         if self.num_perm is None:

@@ -24,20 +24,24 @@ from neardup.engines.base import Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
+from neardup.index.index_folder import is_index
 from neardup.io.columns.text_cuts import TextCuts
 from neardup.io.documents import in_memory
 from neardup.io.documents.column_choice import choose_columns
 from neardup.io.documents.discover import find_files
 from neardup.io.documents.file_list import FileList
 from neardup.io.finished.run_folders import kept_of_runs
+from neardup.io.finished.word_counts import WordCounts, read_counts
 from neardup.io.formats import registry as formats
 from neardup.jobs.rejections import all_rejected, most_rejected
 from neardup.jobs.source import check_in_memory
+from neardup.jobs.start import check_against
 from neardup.measures.words import word_runs
 from neardup.report import ContaminationReport, peak_memory_bytes
 from neardup.search import bench_items as search
 from neardup.search import spans as word_spans
-from neardup.search.bench_items import BenchSearch
+from neardup.search.bench_items import BenchSearch, ItemSearch
+from neardup.search.common_grams import GramSearch
 from neardup.search.located import Bounds, Locator
 from neardup.search.places import Runs
 from neardup.search.spans import Spans
@@ -65,13 +69,17 @@ _WRITES: Final = ("remove", "cut", "mark")
 
 
 class Items(NamedTuple):
-    """The items of benchmarks: of every item its benchmark, its id, its row from 1, and its text."""
+    """The items of benchmarks: of every item its benchmark, its id, its row from 1, and its text.
+
+    rejected: the rows that are no items, as schema.REJECTED.
+    """
 
     benchmarks: list[str]
     of_item: I64
     ids: pa.Array
     rows: I64
     texts: pa.Array
+    rejected: pa.Table
 
 
 def check_settings(config: Config) -> Config:
@@ -87,6 +95,7 @@ def check_settings(config: Config) -> Config:
             "`against` is missing: the files with the items of benchmarks",
             hint="pass against='benchmark.jsonl'",
         )
+    _check_rule(config)
     if config.threshold < search.MIN_THRESHOLD:
         raise ConfigError(
             f"`threshold` must be at least {search.MIN_THRESHOLD} for decontamination, got {config.threshold!r}",
@@ -107,19 +116,43 @@ def check_settings(config: Config) -> Config:
     return Config.of(config, method="exact")
 
 
+def _check_rule(config: Config) -> None:
+    """Raise for settings that the 13-gram rule ignores."""
+    if config.rule == "coverage":
+        return
+    given = "threshold" if config.is_threshold_given else "weights_from"
+    if config.is_threshold_given or config.weights_from is not None:
+        raise ConfigError(
+            f"`{given}` does not apply to the rule {config.rule!r}: 13 words in a row are enough, and weigh the same",
+            hint=f"leave `{given}` out, or use rule='coverage'",
+        )
+
+
 def find_item_files(config: Config, out: Path | None) -> FileList:
     """Find the files of benchmarks."""
+    check_against(config)
     return find_files(kept_of_runs(list(config.against), out or Path()), config)
 
 
 def read_items(files: FileList, config: Config, watch: Watch) -> Items:
-    """Read the items of benchmarks; warn about rows that are none."""
-    reading = Config.of(config, text_column=config.item_column, id_column=None, mark=False)
+    """Read the items of benchmarks; warn about rows that are none.
+
+    Items are taken as they stand, even if the documents are parsed as HTML.
+    """
+    _check_no_index(config)
+    reading = Config.of(
+        config,
+        text_column=config.item_column,
+        id_column=None,
+        mark=False,
+        html=False,
+        html_content="main",
+    )
     of_item: list[int] = []
     ids: list[pa.Array] = []
     rows: list[int] = []
     texts: list[pa.Array] = []
-    rejected: list[str] = []
+    rejected: list[tuple[str, int, str]] = []
     for number, file in enumerate(files):
         form = formats.load(file.format)
         try:
@@ -137,28 +170,48 @@ def read_items(files: FileList, config: Config, watch: Watch) -> Items:
                 ids.append(pc.coalesce(records.ids.cast(pa.string()), names))
                 texts.append(records.texts.cast(pa.large_string()))
                 rejected += [
-                    f"{file.name} row {first + row + 1}: {reason}"
-                    for row, reason in records.rejected
+                    (file.name, first + row + 1, reason) for row, reason in sorted(records.rejected)
                 ]
+                if rejected and config.strict:
+                    raise DataError(
+                        f"{_place(rejected[0])} cannot be used: {rejected[0][2]}",
+                        hint="leave out strict=True to skip such rows and list them as rejected",
+                    )
                 first += records.num_rows
     if not rows:
-        first_reason = f"; the first is {rejected[0]}" if rejected else ""
+        first_reason = f": {_place(rejected[0])}: {rejected[0][2]}" if rejected else ""
         raise DataError(
             f"no row of `against` can be used{first_reason}",
             hint="name the column of the items in `item_column`",
         )
     if rejected:
         count = f"{len(rejected):,} rows" if len(rejected) > 1 else "1 row"
-        watch.warn(
-            f"{count} of `against` cannot be used; the first is {rejected[0]}", is_urgent=True
-        )
+        message = f"{count} of `against` cannot be used; the first is {_place(rejected[0])}: {rejected[0][2]}"
+        watch.warn(message, is_urgent=True)
+    listed = [dict(zip(schema.REJECTED.names, row, strict=True)) for row in rejected]
     return Items(
-        [file.name for file in files],
-        np.array(of_item, np.int64),
-        pa.concat_arrays(ids),
-        np.array(rows, np.int64),
-        pa.concat_arrays(texts),
+        benchmarks=[file.name for file in files],
+        of_item=np.array(of_item, np.int64),
+        ids=pa.concat_arrays(ids),
+        rows=np.array(rows, np.int64),
+        texts=pa.concat_arrays(texts),
+        rejected=pa.Table.from_pylist(listed, schema=schema.REJECTED),
     )
+
+
+def _place(rejected: tuple[str, int, str]) -> str:
+    file, row, _ = rejected
+    return f"{file} row {row}"
+
+
+def _check_no_index(config: Config) -> None:
+    """Raise if `against` names an index, which does not keep texts."""
+    for path in config.against:
+        if is_index(path):
+            raise ConfigError(
+                f"`against` names {path}, an index, which has no items of benchmarks",
+                hint="name the files with the items",
+            )
 
 
 def words_of(texts: pa.Array, config: Config) -> tuple[U64, I64]:
@@ -176,10 +229,12 @@ class Found:
     """The spans of documents that cover items, sorted by row, item and start; and where they stand in the texts.
 
     hits: of schema.HITS; scores, bounds, item_bounds: one per hit, where it is in the document and in the item; spans,
-    span_bounds: what is cut or marked; rows, num_words: the documents with hits, and their words.
+    span_bounds: what is cut or marked; rows, num_words: the documents with hits, and their words; counts: of the words
+    of items.
     """
 
     items: Items
+    counts: WordCounts
     sizes: I64
     is_too_short: npt.NDArray[np.bool_]
     hits: pa.Table
@@ -225,7 +280,8 @@ def find(
     watch: Watch,
 ) -> Found:
     """Find every span of the documents that covers an item."""
-    finder = BenchSearch(*words_of(items.texts, config), config.threshold)
+    finder = _finder_of(items, config)
+    stored = read_counts(config)
 
     def count(batch: pa.RecordBatch) -> pa.RecordBatch:
         words, ends = words_of(batch.column("text"), config)
@@ -239,8 +295,10 @@ def find(
             documents, lambda batch, _: count(batch), schema.WORD_COUNTS, advance
         )
     num_documents = sum(batch.num_rows for batch in table.batches(["row"]))
-    if finder.num_documents != num_documents:  # parts that an interrupted run has read
-        finder.forget()
+    if stored is not None:
+        finder.set_counts(stored.of(finder.vocabulary), stored.num_documents)
+    elif finder.num_documents != num_documents:  # an interrupted run has read some parts
+        finder.set_counts(np.zeros_like(finder.counts), 0)
         with watch.stage("count again", documents.total, documents.unit) as advance:
             engine.scan_documents(documents, count, schema.WORD_COUNTS, advance)
     finder.weigh()
@@ -248,8 +306,15 @@ def find(
     return _located(hits, items, finder, documents, config, engine, watch)
 
 
+def _finder_of(items: Items, config: Config) -> ItemSearch:
+    words, ends = words_of(items.texts, config)
+    if config.rule == "ngram13":
+        return GramSearch(words, ends)
+    return BenchSearch(words, ends, config.threshold)
+
+
 def _hits(
-    documents: Documents, finder: BenchSearch, config: Config, engine: LocalEngine, watch: Watch
+    documents: Documents, finder: ItemSearch, config: Config, engine: LocalEngine, watch: Watch
 ) -> pa.Table:
     def search_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         words, ends = words_of(batch.column("text"), config)
@@ -267,7 +332,7 @@ def _hits(
 def _located(
     hits: pa.Table,
     items: Items,
-    finder: BenchSearch,
+    finder: ItemSearch,
     documents: Documents,
     config: Config,
     engine: LocalEngine,
@@ -304,6 +369,7 @@ def _located(
     with_hits, at = np.unique(rows, return_index=True)
     return Found(
         items=items,
+        counts=WordCounts(finder.vocabulary, finder.counts, finder.num_documents),
         sizes=finder.sizes,
         is_too_short=finder.is_too_short,
         hits=hits,
@@ -392,7 +458,7 @@ def benchmark_table(found: Found) -> pa.Table:
 
 
 def find_in_memory(
-    source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch
+    source: Any, ids: Sequence[Any] | None, out: Any, config: Config, watch: Watch
 ) -> ContaminationReport:
     """Find the items of benchmarks in documents in memory."""
     for name in _WRITES:
@@ -401,9 +467,11 @@ def find_in_memory(
                 f"`{name}` needs files as the source",
                 hint="report.mask says which documents are clean, report.contaminated where the others are not",
             )
-    check_in_memory(Config.of(config, against=()))
+    # How files are read applies to those of the benchmarks.
+    own = Config.of(config, against=(), format=None, encoding=None, lines=False, delimiter=None)
+    check_in_memory(own, out=out)
     with watch.stage("read"):
-        read = in_memory.read(source, Config.of(config, against=()), ids=ids)
+        read = in_memory.read(source, own, ids=ids)
         items = read_items(find_item_files(config, None), config, watch)
     documents = in_memory.InMemoryDocuments(read.documents, read.original.num_rows)
     found = find(documents, items, config, LocalEngine(config.threads), watch)
@@ -433,7 +501,7 @@ def _load_memory(read: in_memory.InMemorySource, found: Found, name: str) -> pa.
     if name == "benchmarks":
         return benchmark_table(found)
     if name == "rejected":
-        return read.rejected
+        return pa.concat_tables([found.items.rejected, read.rejected])
     if name != "contaminated":
         return None
     rows = found.column("row")
@@ -464,5 +532,6 @@ def report_values(found: Found, config: Config, watch: Watch) -> dict[str, Any]:
         "num_items": found.items.rows.size,
         "num_items_found": pc.sum(benchmarks.column("found")).as_py(),
         "num_too_short": int(found.is_too_short.sum()),
+        "num_items_rejected": found.items.rejected.num_rows,
         "num_contaminated": found.rows.size,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +16,8 @@ from neardup.config import Config
 from neardup.events import Watch
 from neardup.io.columns.text_edits import PassageMarks, TextEdits
 from neardup.io.finished import passage_tables
-from neardup.io.storage.table_writer import TableWriter
+from neardup.io.finished.word_counts import write_counts
+from neardup.io.storage.table_writer import TableWriter, write_rejected
 from neardup.jobs.decontaminate import (
     Found,
     benchmark_table,
@@ -38,7 +40,7 @@ class ContaminationFolder(RunFolder):
     """The output folder of `neardup decontaminate`."""
 
     command: ClassVar = "decontaminate"
-    tables: ClassVar = ("contaminated", "items", "benchmarks", "removed")
+    tables: ClassVar = ("contaminated", "items", "benchmarks", "removed", "weights")
 
     def load(self, name: str) -> pa.Table | None:
         """Return a published table by name, None if it was not stored."""
@@ -77,7 +79,8 @@ class ContaminatedFiles(TextFiles):
             self.write_table("benchmarks", lambda path: _write(path, benchmark_table(found)))
             if self.config.remove or self.config.cut:
                 self.write_table("removed", lambda path: self.write_removed(path, gone))
-            self.write_table("rejected", self.write_rejected)
+            self.write_table("weights", lambda path: write_counts(path, found.counts, self.config))
+            self.write_table("rejected", lambda path: self._write_rejected(path, found))
             if self.writes_kept:
                 self.write_kept(gone, lambda at: self._edits_of(at, found))
         return self.publish(
@@ -90,6 +93,11 @@ class ContaminatedFiles(TextFiles):
                 num_rejected=rejected,
             )
         )
+
+    def _write_rejected(self, path: Path, found: Found) -> None:
+        """Write the rejected rows of the benchmarks, then those of the input."""
+        own = self.source.notes.rejected()
+        write_rejected(path, itertools.chain([found.items.rejected], own))
 
     def _edits_of(self, at: int, found: Found) -> TextEdits:
         """Return the changes of the rows of a file."""

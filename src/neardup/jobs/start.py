@@ -25,6 +25,7 @@ from neardup.io.documents.sample import estimate_sizes, sample_files
 from neardup.io.documents.stdin import STDIN_PATH, spool
 from neardup.io.finished import finished_run
 from neardup.io.finished.run_folders import kept_of_runs
+from neardup.io.finished.word_counts import FILE as WEIGHTS
 from neardup.io.records import InputFile
 from neardup.io.storage.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.storage.workspace import (
@@ -246,6 +247,8 @@ def _manifest(
         from neardup.io.finished.decision_file import content_digest
 
         manifest["decisions"] = content_digest(config.decisions)
+    if config.weights_from is not None:
+        manifest["weights"] = digest(Path(config.weights_from, WEIGHTS))
     if isinstance(config.seed, DrawnSeed):
         manifest["settings"]["seed"] = RANDOM_SEED
         manifest["drawn_seed"] = int(config.seed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import threading
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +31,16 @@ DOC, ITEM, WEIGHT, FIRST, LAST, ITEM_FIRST, ITEM_LAST, MATCHED = range(8)
 _ROOM: Final = 1 << 10
 
 
-class BenchSearch:
-    """Finds the items of benchmarks in documents; count the words of all documents first, then `weigh`, then `find`."""
+class ItemSearch(abc.ABC):
+    """Finds the items of benchmarks in documents: count the words of all documents first, then `weigh`, then `find`.
 
-    def __init__(self, words: U64, ends: I64, threshold: float) -> None:
+    min_words: items of fewer words are not searched.
+    """
+
+    min_words: ClassVar[int]
+
+    def __init__(self, words: U64, ends: I64) -> None:
         """Take the word hashes of all items end to end; item i owns words[ends[i]:ends[i + 1]]."""
-        self._threshold = threshold
         self.vocabulary, numbered = np.unique(words, return_inverse=True)
         self._words = numbered.astype(np.int64)
         self._ends = ends
@@ -48,9 +53,8 @@ class BenchSearch:
         # How many documents have each word of the vocabulary, and how many documents there are.
         self.counts = np.zeros(self.vocabulary.size, np.int64)
         self.num_documents = 0
+        # The score of a span is its share of the total weight of the item.
         self.totals = np.zeros(ends.size - 1, np.int64)
-        self._items: coverage.BenchItems | None = None
-        self._probes: coverage.Probes | None = None
 
     @property
     def sizes(self) -> I64:
@@ -60,8 +64,8 @@ class BenchSearch:
 
     @property
     def is_too_short(self) -> npt.NDArray[np.bool_]:
-        """Which items have fewer than MIN_WORDS words."""
-        return self.sizes < MIN_WORDS
+        """Which items have too few words to be searched."""
+        return self.sizes < self.min_words
 
     def count(self, words: U64, ends: I64) -> None:
         """Count the documents that have each word of the items; document d owns words[ends[d]:ends[d + 1]]."""
@@ -72,10 +76,36 @@ class BenchSearch:
             self.counts += counts
             self.num_documents += ends.size - 1
 
-    def forget(self) -> None:
-        """Start counting again."""
-        self.counts[:] = 0
-        self.num_documents = 0
+    def set_counts(self, counts: I64, num_documents: int) -> None:
+        """Replace the counts of the words of the vocabulary, and of documents."""
+        self.counts = counts
+        self.num_documents = num_documents
+
+    @abc.abstractmethod
+    def weigh(self) -> None:
+        """Weigh the words of items, and choose what to look for."""
+
+    @abc.abstractmethod
+    def find(self, words: U64, ends: I64) -> I64:
+        """Return the spans of documents that cover items, sorted by document, item and position."""
+
+    def _numbered(self, words: U64) -> I64:
+        numbered = np.empty(words.size, np.int64)
+        coverage.number_words(words, self._capacity, self._table, self._numbers, numbered)
+        return numbered
+
+
+class BenchSearch(ItemSearch):
+    """Finds items by the spans that cover enough of their words, in order with gaps."""
+
+    min_words = MIN_WORDS
+
+    def __init__(self, words: U64, ends: I64, threshold: float) -> None:
+        """Take the word hashes of all items end to end; item i owns words[ends[i]:ends[i + 1]]."""
+        super().__init__(words, ends)
+        self._threshold = threshold
+        self._items: coverage.BenchItems | None = None
+        self._probes: coverage.Probes | None = None
 
     def weigh(self) -> None:
         """Weigh the words by how rare they are among the documents counted, and choose what to look for."""
@@ -86,7 +116,6 @@ class BenchSearch:
         least = np.where(is_long, least_weights(totals, self._threshold), totals)
         gaps = np.where(is_long, MAX_GAP, 0)
         self._items = coverage.BenchItems(self._words, weights, self._ends, gaps, least)
-        # The score of a span is its share of the total weight of the item.
         self.totals = totals
         self._probes = self._choose_probes()
 
@@ -112,13 +141,7 @@ class BenchSearch:
                 break
             found = np.empty((count, 8), np.int64)
         found = found[:count]
-        found[:, [FIRST, LAST]] -= ends[found[:, DOC]][:, None]
-        return found[np.lexsort((found[:, FIRST], found[:, ITEM], found[:, DOC]))]
-
-    def _numbered(self, words: U64) -> I64:
-        numbered = np.empty(words.size, np.int64)
-        coverage.number_words(words, self._capacity, self._table, self._numbers, numbered)
-        return numbered
+        return in_order(found, ends)
 
     def _choose_probes(self) -> coverage.Probes:
         """Choose the fewest of the heaviest words of every item of which each chain that counts has two.
@@ -144,6 +167,12 @@ class BenchSearch:
         ends = np.searchsorted(numbers[by_word], np.arange(self.vocabulary.size + 1))
         reach = np.maximum(self.sizes - 1, 0) * (items.gaps + 1)
         return coverage.Probes(ends, owners[is_probe][by_word], positions[chosen][by_word], reach)
+
+
+def in_order(found: I64, ends: I64) -> I64:
+    """Return spans sorted by document, item and position, with positions from the first word of the document."""
+    found[:, [FIRST, LAST]] -= ends[found[:, DOC]][:, None]
+    return found[np.lexsort((found[:, FIRST], found[:, ITEM], found[:, DOC]))]
 
 
 def weights_of(counts: I64, num_documents: int) -> I64:

@@ -87,6 +87,7 @@ class _Contamination(TypedDict):
     num_items: Count
     num_items_found: Count
     num_too_short: Count
+    num_items_rejected: Count
     num_contaminated: Count
 
 
