@@ -246,7 +246,9 @@ def test_untouched_rows_stay_byte_for_byte(tmp_path):
     lines = [
         '{"text":  "nothing here" , "n": 1.50}\r\n',
         json.dumps({"text": BANNER, "n": 1e300}) + "\n",
-        '{"n": 1.50, "big": 123456789012345678901234567890, "text": "%s. More"}\n' % BANNER,
+        '{"n": 1.50, "big": 123456789012345678901234567890, "text": "BANNER. More"}\n'.replace(
+            "BANNER", BANNER
+        ),
     ]
     (tmp_path / "pages.jsonl").write_bytes("".join(lines).encode())
     neardup.find_passages(tmp_path / "pages.jsonl", out=tmp_path / "out", min_words=5, cut=True)
@@ -430,6 +432,28 @@ def test_a_killed_run_resumes_to_the_same_bytes(number, programs, corpus, whole,
     assert finished.code == 0, finished.stderr
     assert contents(tmp_path / "out") == whole
     assert not (tmp_path / ".out.neardup").exists()
+
+
+def test_a_killed_run_with_other_cuts_reuses_the_anchors(programs, corpus, whole, tmp_path):
+    command = ["passages", *map(str, inputs(corpus)), "-o", "out", "--min-words", "6", "-q"]
+    killed = programs.run(*command, "--mark", cwd=tmp_path, before="kill_before_publishing()")
+    assert killed.code == -signal.SIGKILL, killed.stderr
+    work = tmp_path / ".out.neardup"
+    made = {path: path.stat().st_mtime_ns for path in work.glob("sketch/*")}
+    assert made
+    killed = programs.run(*command, "--cut", cwd=tmp_path, before="kill_before_publishing()")
+    assert killed.code == -signal.SIGKILL, killed.stderr
+    assert {path: path.stat().st_mtime_ns for path in work.glob("sketch/*")} == made
+    refused = programs.run(*command, "--cut", "--fold-numbers", cwd=tmp_path)
+    assert refused.code == 2
+    assert "fold_numbers was False, now True" in refused.stderr
+    finished = programs.run(*command, "--cut", "--overwrite", cwd=tmp_path)
+    assert finished.code == 0, finished.stderr
+    assert tables(contents(tmp_path / "out")) == tables(whole)
+
+
+def tables(found):
+    return {name: content for name, content in found.items() if name != "report.json"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The best chain of an item in a text, and the windows where one may be, against plain Python."""
+"""The best chain of an item in a text, and the regions where one may be, against plain Python."""
 
 import numpy as np
 import pytest
@@ -35,14 +35,14 @@ def items_of(words, weights, least, gap=GAP):
     )
 
 
-def chains(text, words, weights, least=1, gap=GAP, kernel=coverage.cover_windows):
+def chains(text, words, weights, least=1, gap=GAP, kernel=coverage.cover_regions):
     size = max([*text, *words]) + 1
     found = np.zeros((100, 8), np.int64)
     counts = np.zeros(size, np.int64)
     starts = np.zeros(size, np.int64)
-    window = np.array([[7, 0, 0, len(text)]])
+    region = np.array([[7, 0, 0, len(text)]])
     items = items_of(words, weights, least, gap)
-    count = kernel(np.array(text, np.int64), window, items, starts, counts, found)
+    count = kernel(np.array(text, np.int64), region, items, starts, counts, found)
     assert not counts.any()
     assert (found[:count, 0] == 7).all()
     return [tuple(row) for row in found[:count, 2:].tolist()]
@@ -75,7 +75,7 @@ def test_chains_equal_those_of_the_python_function():
     for _ in range(50):
         text, words, weights, gap = random_case(rng)
         compiled = chains(text, words, weights, 3, gap)
-        assert compiled == chains(text, words, weights, 3, gap, plain(coverage).cover_windows)
+        assert compiled == chains(text, words, weights, 3, gap, plain(coverage).cover_regions)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_an_item_that_is_repeated_without_end_takes_linear_time():
     found = np.zeros((5_000, 8), np.int64)
     scratch = np.zeros(20, np.int64)
     items = items_of(words, np.ones(20), 20)
-    window = np.array([[0, 0, 0, text.size]])
-    count = coverage.cover_windows(text, window, items, scratch, scratch.copy(), found)
+    region = np.array([[0, 0, 0, text.size]])
+    count = coverage.cover_regions(text, region, items, scratch, scratch.copy(), found)
     assert count == 5_000
     assert (found[:, 2] == 20).all()
 
@@ -120,7 +120,7 @@ def test_numbers_of_words_and_counts_of_documents():
     assert counts.tolist() == [0, 1, 1, 1]
 
 
-def windows(texts, probes, reach, num_words, room=100):
+def regions(texts, probes, extent, num_words, room=100):
     by_word = [
         sorted((item, at) for item, own in enumerate(probes) for at, word in own if word == number)
         for number in range(num_words)
@@ -130,22 +130,22 @@ def windows(texts, probes, reach, num_words, room=100):
         np.cumsum([0, *map(len, by_word)]),
         np.array([item for item, _ in pairs], np.int64),
         np.array([at for _, at in pairs], np.int64),
-        np.array(reach, np.int64),
+        np.array(extent, np.int64),
     )
     seen = np.full((len(probes), 4), -1)
     found = np.zeros((room, 4), np.int64)
     ends = np.cumsum([0, *map(len, texts)])
-    count = coverage.find_windows(np.concatenate(texts), ends, arrays, seen, found)
+    count = coverage.find_regions(np.concatenate(texts), ends, arrays, seen, found)
     return count, [tuple(row) for row in found[: min(count, room)].tolist()]
 
 
 def test_two_probes_of_an_item_within_reach_make_a_window():
     text = np.array([0, -1, 1, -1, -1, -1, -1, -1, 0, 1, 0])
     probes = [[(4, 0), (7, 1)], [(2, 2)]]
-    assert windows([text, text[:3]], probes, [2, 9], 3)[1] == [
+    assert regions([text, text[:3]], probes, [2, 9], 3)[1] == [
         (0, 0, 0, 5),
         (0, 0, 6, 11),
         (1, 0, 11, 14),
     ]
-    assert windows([text[:2], text[2:8]], probes, [2, 9], 3) == (0, [])
-    assert windows([text, text[:3]], probes, [2, 9], 3, room=1) == (3, [(0, 0, 0, 5)])
+    assert regions([text[:2], text[2:8]], probes, [2, 9], 3) == (0, [])
+    assert regions([text, text[:3]], probes, [2, 9], 3, room=1) == (3, [(0, 0, 0, 5)])

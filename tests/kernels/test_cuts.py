@@ -64,6 +64,10 @@ def words_of(text):
         ("a b\n", [(1, 2)], "a"),
         ("  a b", [(0, 1)], "b"),
         ("é ü ö", [(1, 2)], "é ö"),
+        ("# licence\n# text\ncode = 1", [(0, 2)], "code = 1"),
+        ("code\n  /* licence */ \ncode", [(1, 2)], "code\ncode"),
+        ("code /* licence */\ncode", [(1, 2)], "code /*\ncode"),
+        ("a - b - c - d", [(1, 2), (2, 3)], "a - - d"),
         ("nothing to cut ", [], "nothing to cut "),
     ],
 )

@@ -34,8 +34,8 @@ def covered(text, wanted):
     }
 
 
-def stretches(text, wanted):
-    """First and last word of the stretches of a text that overlapping runs cover."""
+def spans(text, wanted):
+    """First and last word of the spans of a text that overlapping runs cover."""
     found = []
     for at, gram in enumerate(grams(text)):
         if gram not in wanted:
@@ -48,13 +48,13 @@ def stretches(text, wanted):
 
 
 def expected_rows(documents, items):
-    """(document, item, words of the item, first, last, first and last in the item, words) of every stretch."""
+    """(document, item, words of the item, first, last, first and last in the item, words) of every span."""
     rows = []
     for doc, text in enumerate(documents):
         for number, item in enumerate(items):
             in_item = set(grams(item))
             share = len(covered(item, in_item & set(grams(text))))
-            for first, last in stretches(text, in_item):
+            for first, last in spans(text, in_item):
                 own = covered(item, in_item & set(grams(text[first : last + 1])))
                 rows.append((doc, number, share, first, last, min(own), max(own), last - first + 1))
     return rows
@@ -75,7 +75,7 @@ def random_corpus(rng):
     return items, documents
 
 
-def test_stretches_equal_those_of_plain_python():
+def test_spans_equal_those_of_plain_python():
     rng = np.random.default_rng(7)
     num_rows = 0
     for _ in range(150):
@@ -109,7 +109,7 @@ def test_the_compiled_kernels_equal_the_python_functions(room):
             found = np.zeros((room, 8), np.int64)
             words, ends = joined(documents)
             own = made._grams._replace(slots=slots, grams=numbers)
-            total = module.find_stretches(
+            total = module.find_spans(
                 made._numbered(words), ends, SIZE, capacity, own, scratch, found
             )
             results.append((total, found.tolist(), slots.tolist(), numbers.tolist()))

@@ -1,7 +1,8 @@
-"""From runs to places, passages and spans: against plain Python."""
+"""From stretches to places, passages and spans: against plain Python."""
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -9,26 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.search import spans
-from neardup.search.places import Runs
+from neardup.search.places import Stretches
 from support import passage_oracle
 from support.passage_texts import repetitive_texts
 
 WORDS = st.sampled_from([1, 2, 4, 7])
 
 
-def runs_of(docs, min_words):
-    found = passage_oracle.runs(docs, min_words)
+def stretches_of(docs, min_words):
+    found = passage_oracle.stretches(docs, min_words)
     columns = zip(
         *[
-            (run.doc, run.start, run.words - min_words + 1, run.source, run.source_start)
-            for run in found
+            (
+                stretch.doc,
+                stretch.start,
+                stretch.words - min_words + 1,
+                stretch.source,
+                stretch.source_start,
+            )
+            for stretch in found
         ],
         strict=True,
     )
     return (
-        Runs(*(np.array(column, np.int64) for column in columns))
+        Stretches(*(np.array(column, np.int64) for column in columns))
         if found
-        else Runs(*[np.empty(0, np.int64)] * 5)
+        else Stretches(*[np.empty(0, np.int64)] * 5)
     )
 
 
@@ -41,7 +48,7 @@ def test_places_are_those_of_later_documents_of_the_input(
     seed, min_words, num_references, only_against
 ):
     docs = corpus(seed, min_words)
-    found = spans.listed(runs_of(docs, min_words), num_references, only_against=only_against)
+    found = spans.listed(stretches_of(docs, min_words), num_references, only_against=only_against)
     expected = passage_oracle.places(
         docs, min_words, None, num_references, only_against=only_against
     )
@@ -54,7 +61,7 @@ def test_a_passage_counts_its_places_and_documents_and_the_largest_is_first(seed
     docs = corpus(seed, min_words)
     places = passage_oracle.places(docs, min_words)
     found = spans.passages_of(
-        spans.listed(runs_of(docs, min_words), 0, only_against=False), min_words
+        spans.listed(stretches_of(docs, min_words), 0, only_against=False), min_words
     )
     expected = {}
     for place in places:
@@ -78,7 +85,7 @@ def test_only_windows_with_enough_places_are_frequent(seed, min_words, min_count
     docs = corpus(seed, min_words)
     first = passage_oracle.first_places(docs, min_words)
     counts = passage_oracle.num_places(docs, min_words)
-    found = spans.frequent(runs_of(docs, min_words), min_count)
+    found = spans.frequent(stretches_of(docs, min_words), min_count)
     windows = {
         (doc, start + at, source, source_start + at)
         for doc, start, count, source, source_start in zip(
@@ -111,8 +118,7 @@ def test_united_spans_cover_the_same_words_and_stand_apart(given_spans):
     assert rows == sorted(rows)
     assert {(doc, word) for doc, start, end in rows for word in range(start, end)} == covered
     assert all(
-        doc != other or end < start
-        for (doc, _, end), (other, start, _) in zip(rows, rows[1:], strict=False)
+        doc != other or end < start for (doc, _, end), (other, start, _) in itertools.pairwise(rows)
     )
     counted = spans.words_in(found, np.arange(4))
     assert counted.tolist() == [sum(doc == row for doc, _ in covered) for row in range(4)]
@@ -123,10 +129,10 @@ def test_spans_to_cut_are_the_words_of_places_and_without_the_first_those_of_sou
     seed, min_words, keeps_first
 ):
     docs = corpus(seed, min_words)
-    runs = runs_of(docs, min_words)
+    stretches = stretches_of(docs, min_words)
     places = passage_oracle.places(docs, min_words, None, 1)
     found = spans.spans_to_cut(
-        spans.listed(runs, 1, only_against=False), min_words, 1, keeps_first=keeps_first
+        spans.listed(stretches, 1, only_against=False), min_words, 1, keeps_first=keeps_first
     )
     expected = {(place.doc, place.start + at) for place in places for at in range(place.words)}
     if not keeps_first:

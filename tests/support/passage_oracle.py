@@ -30,7 +30,7 @@ def first_places(docs, min_words, groups=None):
     return found
 
 
-def runs(docs, min_words, groups=None):
+def stretches(docs, min_words, groups=None):
     """Maximal stretches of windows that stand first on one diagonal, the same document included."""
     found = []
     for (doc, at), (source, source_at) in first_places(docs, min_words, groups).items():
@@ -54,7 +54,7 @@ def places(docs, min_words, groups=None, num_references=0, *, only_against=False
     """The places that a run lists: in later documents of the input."""
     return [
         place
-        for place in runs(docs, min_words, groups)
+        for place in stretches(docs, min_words, groups)
         if place.source != place.doc
         and place.doc >= num_references
         and (not only_against or place.source < num_references)

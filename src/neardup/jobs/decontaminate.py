@@ -43,7 +43,7 @@ from neardup.search import spans as word_spans
 from neardup.search.bench_items import BenchSearch, ItemSearch
 from neardup.search.common_grams import GramSearch
 from neardup.search.located import Bounds, Locator
-from neardup.search.places import Runs
+from neardup.search.places import Stretches
 from neardup.search.spans import Spans
 from neardup.theory.plan import plan_for
 
@@ -385,8 +385,8 @@ def _located(
 
 def _locator(docs: I64, first: I64, last: I64, spans: Spans, config: Config) -> Locator:
     """Return what locates words of documents, and spans."""
-    runs = Runs(docs, first, last - first + 1, docs, first)
-    return Locator(runs, word_spans.NO_PASSAGES, spans, 1, config)
+    stretches = Stretches(docs, first, last - first + 1, docs, first)
+    return Locator(stretches, word_spans.NO_PASSAGES, spans, 1, config)
 
 
 def _reordered(bounds: Bounds, order: I64) -> Bounds:

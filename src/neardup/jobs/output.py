@@ -17,6 +17,7 @@ from neardup.io.finished import finished_run, run_tables
 from neardup.io.storage.table_writer import known_ending
 from neardup.io.storage.workspace import (
     REPORT,
+    Reusable,
     Workspace,
     check_output,
     listed_files,
@@ -43,6 +44,7 @@ class RunFolder:
     command: ClassVar[str]
     tables: ClassVar[tuple[str, ...]]
     has_kept = True
+    reusable: ClassVar[Reusable | None] = None
 
     def __init__(
         self, out: str, finish: Callable[[], None] | None = None, page: str | None = None
@@ -105,6 +107,7 @@ class PairsFile:
 
     command: ClassVar = "pairs"
     has_kept: ClassVar = False
+    reusable: ClassVar = None
 
     def __init__(self, out: str) -> None:
         self.target = _local_path(out)

@@ -16,6 +16,7 @@ from neardup.events import Watch
 from neardup.io.columns.text_edits import PassageMarks, TextEdits
 from neardup.io.finished import passage_tables
 from neardup.io.storage.table_writer import TableWriter
+from neardup.io.storage.workspace import Reusable
 from neardup.jobs.output import RunFolder
 from neardup.jobs.passages import Found, find, place_columns, repeated_rows, report_values
 from neardup.jobs.start import begin
@@ -33,6 +34,11 @@ class PassagesFolder(RunFolder):
 
     command: ClassVar = "passages"
     tables: ClassVar = ("passages", "repeated", "removed")
+    # Anchors do not depend on what is done with the passages.
+    reusable: ClassVar = Reusable(
+        frozenset({"cut", "keep", "min_count", "min_left", "mark", "dry_run"}),
+        ("sketch", "names", "rejected"),
+    )
 
     def load(self, name: str) -> pa.Table | None:
         """Return a published table by name, None if it was not stored."""

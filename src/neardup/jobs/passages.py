@@ -33,7 +33,7 @@ from neardup.jobs.source import check_in_memory
 from neardup.report import PassagesReport, peak_memory_bytes
 from neardup.search import spans as found_spans
 from neardup.search.located import Bounds, Locator
-from neardup.search.places import PlaceFinder, Runs, lay_out, link_anchors, store_words
+from neardup.search.places import PlaceFinder, Stretches, lay_out, link_anchors, store_words
 from neardup.search.spans import Passages, Spans
 from neardup.stages.anchors import anchors, window_shape
 from neardup.theory.plan import plan_for
@@ -100,7 +100,7 @@ class Found:
     cuts: the spans of words that are cut or marked; cut_bounds: where they stand.
     """
 
-    places: Runs
+    places: Stretches
     passages: Passages
     spans: Spans
     locator: Locator
@@ -134,9 +134,9 @@ def find(
             documents, lambda batch, _: anchors(batch, shape, config), schema.ANCHORS, advance
         )
     arrays = BigArrays(folder, engine.room)
-    runs = _first_places(table, documents, config, engine, watch, arrays)
+    stretches = _first_places(table, documents, config, engine, watch, arrays)
     arrays.close()
-    return _located(runs, table, documents, config, engine, watch, folder)
+    return _located(stretches, table, documents, config, engine, watch, folder)
 
 
 def _first_places(
@@ -146,7 +146,7 @@ def _first_places(
     engine: LocalEngine,
     watch: Watch,
     arrays: BigArrays,
-) -> Runs:
+) -> Stretches:
     """Return where every repeated window of words stands first."""
     shape = window_shape(config.min_words)
     only_below = documents.num_references if config.only_against else None
@@ -181,7 +181,7 @@ def _first_places(
 
 
 def _located(
-    runs: Runs,
+    stretches: Stretches,
     table: Table,
     documents: Documents,
     config: Config,
@@ -189,12 +189,12 @@ def _located(
     watch: Watch,
     folder: Path | None,
 ) -> Found:
-    """Turn runs into places, passages and spans, and find them in the texts."""
+    """Turn stretches into places, passages and spans, and find them in the texts."""
     min_words = config.min_words
     num_references = documents.num_references
-    places = found_spans.listed(runs, num_references, only_against=config.only_against)
+    places = found_spans.listed(stretches, num_references, only_against=config.only_against)
     passages = found_spans.passages_of(places, min_words)
-    chosen = found_spans.frequent(runs, config.min_count)
+    chosen = found_spans.frequent(stretches, config.min_count)
     chosen = found_spans.listed(chosen, num_references, only_against=config.only_against)
     spans = found_spans.spans_to_cut(
         chosen, min_words, num_references, keeps_first=config.keep != "none"
@@ -207,7 +207,7 @@ def _located(
         np.concatenate([np.empty(0, np.int64), *(batch.column(name).to_numpy() for batch in own)])
         for name in ("row", "num_words")
     )
-    repeated = found_spans.with_repetitions(spans, runs, min_words, num_references)
+    repeated = found_spans.with_repetitions(spans, stretches, min_words, num_references)
     counts = WordCounts(
         rows=rows,
         words=words,

@@ -110,7 +110,12 @@ def begin(
         output.check(overwrite=config.overwrite)
         is_fresh = spooled is not None
         workspace = open_workspace(
-            folder, out, manifest, overwrite=config.overwrite, is_fresh=is_fresh
+            folder,
+            out,
+            manifest,
+            overwrite=config.overwrite,
+            is_fresh=is_fresh,
+            reusable=output.reusable,
         )
         del manifest  # it is large for many files, and this stack frame stays alive
         _check_disk(own, plan, config, folder)

@@ -14,7 +14,7 @@ from neardup.kernels.mixing import GOLDEN_MULTIPLIER, mix
 
 Array = npt.NDArray[Any]
 ONE = np.uint64(1)
-# Columns of `find_stretches`.
+# Columns of `find_spans`.
 DOC, ITEM, COVERED, FIRST, LAST, ITEM_FIRST, ITEM_LAST, MATCHED = range(8)
 
 
@@ -121,7 +121,7 @@ def _cover(grams, entry, size, doc, covered_in):
 
 @inner
 def _extend(doc, first, gram, size, grams, is_new, seen, covered_in, found, count):
-    """Add a gram of a document to the stretches of the items that have it; return the number of stretches."""
+    """Add a gram of a document to the spans of the items that have it; return the number of spans."""
     for entry in range(grams.ends[gram], grams.ends[gram + 1]):
         item = grams.items[entry]
         if seen[item, 0] != doc:
@@ -153,10 +153,10 @@ def _extend(doc, first, gram, size, grams, is_new, seen, covered_in, found, coun
 
 
 @kernel
-def find_stretches(words, ends, size, capacity, grams, scratch, found):
-    """Write the stretches of documents whose words are in grams of an item; return their number, room or not.
+def find_spans(words, ends, size, capacity, grams, scratch, found):
+    """Write the spans of documents whose words are in grams of an item; return their number, room or not.
 
-    A stretch is as long as possible: grams that overlap are in one.
+    A span is as long as possible: grams that overlap are in one.
 
     words     int64[...]            numbers
     ends      int64[num_docs + 1]   document d owns words[ends[d]:ends[d + 1]]
@@ -164,10 +164,10 @@ def find_stretches(words, ends, size, capacity, grams, scratch, found):
     capacity  int64                 of the slots
     grams     Grams
     scratch   (int64[num_items, 4], int64[num_grams], int64[num_words]), -1 on entry; overwritten: of each item the
-              last document, its words that are covered, the last stretch and its end; of each gram the last document,
+              last document, its words that are covered, the last span and its end; of each gram the last document,
               and of each word of items the last document that covers it
     found     int64[room, 8]        written: document, item, words of the item that the document covers, first and
-                                    last position, first and last in the item, words of the stretch
+                                    last position, first and last in the item, words of the span
     """
     seen, last_doc, covered_in = scratch
     count = 0

@@ -4,8 +4,8 @@ Words are numbers: those of the items from 0 on, -1 for every other word. A *cha
 item with equal words of a document, both in ascending order, with at most `gap` other words of the
 document between neighbours. The score of an item is the weight of its best chain.
 
-`find_windows` rules out almost all text without comparing it: a chain that lacks little weight has two
-of the item's rarest words, its *probes*, within the reach of the item.
+`find_regions` rules out almost all text without comparing it: a chain that lacks little weight has two
+of the item's rarest words, its *probes*, within the extent of the item.
 """
 
 from typing import Any, NamedTuple
@@ -29,13 +29,13 @@ class Probes(NamedTuple):
     ends   int64[num_words + 1]  word w owns items[ends[w]:ends[w + 1]]
     items  int64[num_probes]     the item of a probe
     at     int64[num_probes]     its position in the item
-    reach  int64[num_items]      the most words between the first and the last word of a chain of each item
+    extent  int64[num_items]      the most words between the first and the last word of a chain of each item
     """
 
     ends: Array
     items: Array
     at: Array
-    reach: Array
+    extent: Array
 
 
 class BenchItems(NamedTuple):
@@ -107,15 +107,15 @@ def count_documents(words, ends, last_doc, counts):
 
 
 @kernel
-def find_windows(words, ends, probes, seen, found):
-    """Write the windows of documents that may cover an item; return their number, which may exceed the room.
+def find_regions(words, ends, probes, seen, found):
+    """Write the regions of documents that may cover an item; return their number, which may exceed the room.
 
     words   int64[num_words]      numbers, all documents end to end
     ends    int64[num_docs + 1]   document d owns words[ends[d]:ends[d + 1]]
     probes  Probes
     seen    int64[num_items, 4]   -1 on entry; overwritten: of each item the last document, the last position and
-                                  probe, and the last window
-    found   int64[room, 4]        written: document, item, first position and the one behind the last; windows of
+                                  probe, and the last region
+    found   int64[room, 4]        written: document, item, first position and the one behind the last; regions of
                                   a document and an item ascend and do not touch
     """
     count = 0
@@ -128,18 +128,18 @@ def find_windows(words, ends, probes, seen, found):
             for posting in range(probes.ends[word], probes.ends[word + 1]):
                 item = probes.items[posting]
                 probe = probes.at[posting]
-                reach = probes.reach[item]
+                extent = probes.extent[item]
                 is_same = seen[item, 0] == doc
                 if not is_same:
                     seen[item, 0] = doc
                     seen[item, 3] = -1
-                elif at - seen[item, 1] <= reach and probe != seen[item, 2]:
-                    first = max(start, seen[item, 1] - reach)
-                    behind = min(ends[doc + 1], at + reach + 1)
-                    window = seen[item, 3]
-                    if window >= 0 and window < found.shape[0] and found[window, 3] >= first:
-                        found[window, 3] = behind
-                    elif window < 0 or window < found.shape[0]:
+                elif at - seen[item, 1] <= extent and probe != seen[item, 2]:
+                    first = max(start, seen[item, 1] - extent)
+                    behind = min(ends[doc + 1], at + extent + 1)
+                    region = seen[item, 3]
+                    if region >= 0 and region < found.shape[0] and found[region, 3] >= first:
+                        found[region, 3] = behind
+                    elif region < 0 or region < found.shape[0]:
                         seen[item, 3] = count
                         if count < found.shape[0]:
                             found[count, 0] = doc
@@ -272,14 +272,14 @@ def _cover(words, start, stop, weights, limits, order, ring, starts, counts, fou
 
 
 @kernel
-def cover_windows(words, windows, items, starts, counts, found):
-    """Write the chains of items in windows of documents; return their number, which may exceed the room.
+def cover_regions(words, regions, items, starts, counts, found):
+    """Write the chains of items in regions of documents; return their number, which may exceed the room.
 
     Only chains of at least the least weight of the item count. Of chains that overlap in the document the heaviest
     is written, of equal ones the shortest, then the first; so the heaviest of all is always written.
 
     words    int64[...]             numbers
-    windows  int64[num_windows, 4]  as `find_windows` writes them
+    regions  int64[num_regions, 4]  as `find_regions` writes them
     items    BenchItems
     starts   int64[num_numbers]     scratch
     counts   int64[num_numbers]     zeros on entry and on return
@@ -288,15 +288,15 @@ def cover_windows(words, windows, items, starts, counts, found):
     """
     longest = np.int64(0)
     widest = np.int64(0)
-    for window in range(windows.shape[0]):
-        item = windows[window, 1]
+    for region in range(regions.shape[0]):
+        item = regions[region, 1]
         longest = max(longest, items.ends[item + 1] - items.ends[item])
         widest = max(widest, items.gaps[item])
     order = np.empty(longest, np.int64)
     rings = np.empty((widest + 2, longest + 1, 5), np.int64)
     count = 0
-    for window in range(windows.shape[0]):
-        doc, item, start, stop = windows[window]
+    for region in range(regions.shape[0]):
+        doc, item, start, stop = regions[region]
         first = items.ends[item]
         behind = items.ends[item + 1]
         own = items.words[first:behind]

@@ -45,6 +45,31 @@ def _skip_marks_back(source, at, first, table):
 
 
 @inner
+def _skip_to_line_end(source, at, end, table):
+    """Return the end of the line from `at` on if it has no words there, else `at`."""
+    there = at
+    while there < end and source[there] != 10:
+        point, width = decode(source, there, end)
+        if _entry_of(point, table) & KIND_MASK:
+            return at
+        there += width
+    return there
+
+
+@inner
+def _skip_to_line_start(source, at, first, table):
+    """Return the start of the line before `at` if it has no words there, else `at`."""
+    there = at
+    while there > first and source[there - 1] != 10:
+        before = _step_back(source, there, first)
+        point, _ = decode(source, before, there)
+        if _entry_of(point, table) & KIND_MASK:
+            return at
+        there = before
+    return there
+
+
+@inner
 def _skip_space(source, at, end, table):
     while at < end:
         point, width = decode(source, at, end)
@@ -86,7 +111,8 @@ def _are_words(source, first, last_stop, next_start, end, table):
 def cut_texts(source, offsets, starts, stops, ends, table, out, out_offsets):
     """Write texts without some spans of words.
 
-    With a word go the characters next to it that are neither white space nor in words. Of the white space on both
+    With a word go the characters next to it that are neither white space nor in words, and what is left of its line if
+    there are no words in it, such as the sign of a comment. Of the white space on both
     sides of a cut, the run with more line ends stays, then the longer one; at the ends of a text none. Where there is
     none, a space separates words that the cut would join.
 
@@ -115,6 +141,7 @@ def cut_texts(source, offsets, starts, stops, ends, table, out, out_offsets):
                 left = end
             else:
                 left = _skip_marks_back(source, first + starts[span], at, table)
+                left = _skip_to_line_start(source, left, at, table)
             start = at
             stop = left
             if not is_first:
@@ -148,4 +175,5 @@ def cut_texts(source, offsets, starts, stops, ends, table, out, out_offsets):
                 gap_start = gap_stop = left
             if not is_last:
                 at = _skip_marks(source, first + stops[span], end, table)
+                at = _skip_to_line_end(source, at, end, table)
         out_offsets[doc + 1] = to

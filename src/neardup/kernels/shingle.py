@@ -44,6 +44,7 @@ SPAN = 32
 
 @inner
 def is_number(folded, start, end, table):
+    """Whether a word of folded text is of digits alone."""
     index, entries, _, _ = table
     at = start
     while at < end:
@@ -94,6 +95,7 @@ def hash_short(folded, start, width, key, masks):
 
 @inner
 def swap_halves(value):
+    """Swap the low and the high 32 bits."""
     return (value >> np.uint64(32)) | (value << np.uint64(32))
 
 
@@ -106,6 +108,7 @@ def finalise(rolling, swapped, masks):
 
 @inner
 def power_of(base, exponent):
+    """Return a power modulo 2**64."""
     power = ONE
     for _ in range(exponent):
         power *= base

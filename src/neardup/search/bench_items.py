@@ -124,19 +124,19 @@ class BenchSearch(ItemSearch):
         assert self._items is not None  # noqa: S101 - `weigh` comes first
         assert self._probes is not None  # noqa: S101
         numbered = self._numbered(words)
-        windows = np.empty((_ROOM, 4), np.int64)
+        regions = np.empty((_ROOM, 4), np.int64)
         while True:
             seen = np.full((self.sizes.size, 4), -1)
-            count = coverage.find_windows(numbered, ends, self._probes, seen, windows)
-            if count <= windows.shape[0]:
+            count = coverage.find_regions(numbered, ends, self._probes, seen, regions)
+            if count <= regions.shape[0]:
                 break
-            windows = np.empty((count, 4), np.int64)
-        windows = windows[:count]
+            regions = np.empty((count, 4), np.int64)
+        regions = regions[:count]
         starts = np.zeros(self.vocabulary.size, np.int64)
         counts = np.zeros(self.vocabulary.size, np.int64)
         found = np.empty((_ROOM, 8), np.int64)
         while True:
-            count = coverage.cover_windows(numbered, windows, self._items, starts, counts, found)
+            count = coverage.cover_regions(numbered, regions, self._items, starts, counts, found)
             if count <= found.shape[0]:
                 break
             found = np.empty((count, 8), np.int64)
@@ -165,8 +165,8 @@ class BenchSearch(ItemSearch):
         numbers = items.words[chosen]
         by_word = np.lexsort((positions[chosen], owners[is_probe], numbers))
         ends = np.searchsorted(numbers[by_word], np.arange(self.vocabulary.size + 1))
-        reach = np.maximum(self.sizes - 1, 0) * (items.gaps + 1)
-        return coverage.Probes(ends, owners[is_probe][by_word], positions[chosen][by_word], reach)
+        extent = np.maximum(self.sizes - 1, 0) * (items.gaps + 1)
+        return coverage.Probes(ends, owners[is_probe][by_word], positions[chosen][by_word], extent)
 
 
 def in_order(found: I64, ends: I64) -> I64:

@@ -44,7 +44,7 @@ class GramSearch(ItemSearch):
             last_doc = np.full(self._grams.ends.size - 1, -1)
             covered_in = np.full(self._words.size, -1)
             scratch = seen, last_doc, covered_in
-            count = kernel.find_stretches(
+            count = kernel.find_spans(
                 numbered, ends, GRAM_WORDS, self._gram_capacity, self._grams, scratch, found
             )
             if count <= found.shape[0]:

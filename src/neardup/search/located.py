@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.kernels import words as kernel
 from neardup.measures.words import LocatedRun, located_runs
-from neardup.search.places import Runs
+from neardup.search.places import Stretches
 from neardup.search.spans import Passages, Spans
 
 I64 = npt.NDArray[np.int64]
@@ -97,7 +97,7 @@ class Locator:
 
     def __init__(
         self,
-        places: Runs,
+        places: Stretches,
         passages: Passages,
         spans: Spans,
         min_words: int,

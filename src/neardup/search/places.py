@@ -1,6 +1,6 @@
 """Passages, stage 2: where every repeated window of words stands first; see kernels/places.py.
 
-anchors -> the repeated ones, linked to the first -> words around them -> windows compared -> runs
+anchors -> the repeated ones, linked to the first -> words around them -> windows compared -> stretches
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ I32 = npt.NDArray[np.int32]
 U64 = npt.NDArray[np.uint64]
 # Applies a function to numbers, in parallel; results in order.
 SideBySide = Callable[[Callable[[int], Any], Iterable[int]], list[Any]]
-# Pieces compared by one call: enough to amortise it, and little memory for the results.
+# Bundles compared by one call: enough to amortise it, and little memory for the results.
 _BLOCK: Final = 1 << 16
 # Sorting keys takes about this many bytes each.
 _SORT_BYTES: Final = 40
@@ -31,7 +31,7 @@ _CHUNK: Final = 1 << 20
 _MAX_RANGES: Final = 64
 
 
-class Runs(NamedTuple):
+class Stretches(NamedTuple):
     """Consecutive windows of documents that stand first on one diagonal: sorted by document and start.
 
     docs: rows; starts: the first word of the first window; counts: windows; sources: the rows where they stand first,
@@ -44,9 +44,9 @@ class Runs(NamedTuple):
     sources: I64
     source_starts: I64
 
-    def where(self, chosen: npt.NDArray[Any]) -> Runs:
-        """Return some of the runs."""
-        return Runs(*(column[chosen] for column in self))
+    def where(self, chosen: npt.NDArray[Any]) -> Stretches:
+        """Return some of the stretches."""
+        return Stretches(*(column[chosen] for column in self))
 
 
 class RepeatedAnchors(NamedTuple):
@@ -67,10 +67,10 @@ class Islands(NamedTuple):
     docs: I64
     starts: I64
     ends: I64
-    places: I64
+    offsets: I64
 
 
-class _Pieces(NamedTuple):
+class _Bundles(NamedTuple):
     """See kernels/places.py."""
 
     keys: U64
@@ -81,15 +81,15 @@ class _Pieces(NamedTuple):
     rights: I32
 
     @classmethod
-    def room(cls, size: int) -> _Pieces:
-        """Return pieces to be written."""
+    def room(cls, size: int) -> _Bundles:
+        """Return bundles to be written."""
         kinds: tuple[Any, ...] = (np.uint64, np.int64, np.int32, np.int32, np.int32, np.int32)
         return cls(*(np.empty(size, kind) for kind in kinds))
 
-    def where(self, chosen: Any) -> _Pieces:
-        """Return copies of some pieces."""
+    def where(self, chosen: Any) -> _Bundles:
+        """Return copies of some bundles."""
         columns: list[Any] = [column[chosen].copy() for column in self]
-        return _Pieces(*columns)
+        return _Bundles(*columns)
 
 
 def link_anchors(
@@ -105,7 +105,7 @@ def link_anchors(
     Args:
         batches: returns batches with some columns of schema.ANCHORS, in input order, each time.
         arrays: allocates arrays.
-        side_by_side: runs the sorting of ranges of keys in parallel.
+        side_by_side: stretches the sorting of ranges of keys in parallel.
         room: the memory for sorting; 0 for no limit.
         num_references: only anchors that occur in a row below this; None for all.
     """
@@ -219,7 +219,7 @@ def _compact(
 def lay_out(anchors: RepeatedAnchors, length: int, arrays: BigArrays) -> tuple[I64, Islands, int]:
     """Return where the words of each anchor will be stored, what is stored, and how many words that is."""
     num_anchors = anchors.docs.size
-    places: I64 = arrays.empty("anchor_places", num_anchors, np.int64)
+    offsets: I64 = arrays.empty("anchor_offsets", num_anchors, np.int64)
     room = Islands(
         *(arrays.empty(f"island_{name}", num_anchors, np.int64) for name in Islands._fields)
     )
@@ -229,10 +229,10 @@ def lay_out(anchors: RepeatedAnchors, length: int, arrays: BigArrays) -> tuple[I
         anchors.befores,
         anchors.counts,
         length,
-        places,
+        offsets,
         tuple(room),
     )
-    return places, Islands(*(column[:num_islands] for column in room)), num_words
+    return offsets, Islands(*(column[:num_islands] for column in room)), num_words
 
 
 def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Config) -> int:
@@ -242,9 +242,9 @@ def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Co
     has_islands = np.searchsorted(islands.docs, rows, side="right") > first
     texts = batch.column("text").filter(pa.array(has_islands))
     first = first[has_islands]
-    for run in word_runs(texts, config):
-        own = first[run.start : run.start + run.ends.size - 1]
-        kernel.store_words(run.words, run.ends, own, tuple(islands), stored)
+    for stretch in word_runs(texts, config):
+        own = first[stretch.start : stretch.start + stretch.ends.size - 1]
+        kernel.store_words(stretch.words, stretch.ends, own, tuple(islands), stored)
     return int(has_islands.sum())
 
 
@@ -254,7 +254,7 @@ class PlaceFinder:
     def __init__(
         self,
         anchors: RepeatedAnchors,
-        places: I64,
+        offsets: I64,
         words: U64,
         shape: tuple[int, int],
         *,
@@ -264,97 +264,97 @@ class PlaceFinder:
 
         Args:
             anchors: the repeated anchors.
-            places: where the first word of each is in `words`.
+            offsets: where the first word of each is in `words`.
             words: the words around anchors.
             shape: words in an anchor, and the most words from the start of a window to its anchor.
             num_references: only first places in a row below this; None for all.
         """
         self._anchors = anchors
-        self._columns = anchors.docs, anchors.groups, anchors.positions, places
+        self._columns = anchors.docs, anchors.groups, anchors.positions, offsets
         self._words = words
         self._shape = shape
         self._num_references = num_references
 
-    def find(self, side_by_side: SideBySide, after_block: Callable[[int], None]) -> Runs:
-        """Return the runs; `after_block` is called with the number of pieces of each level that are done."""
+    def find(self, side_by_side: SideBySide, after_block: Callable[[int], None]) -> Stretches:
+        """Return the stretches; `after_block` is called with the number of bundles of each level that are done."""
         anchors = self._anchors
         count = anchors.docs.size
         nothing = np.zeros(count, np.int32)
-        # The anchors become the first pieces, so that their columns need not be copied.
+        # The anchors become the first bundles, so that their columns need not be copied.
         np.subtract(anchors.befores, anchors.counts - 1, out=anchors.counts)
-        pieces = _Pieces(
+        bundles = _Bundles(
             anchors.keys, np.arange(count), anchors.counts, anchors.befores, nothing, nothing
         )
         leaders = anchors.leaders
-        found: list[Runs] = []
+        found: list[Stretches] = []
         num_levels = 0
-        while pieces.keys.size:
+        while bundles.keys.size:
             num_levels += 1
-            runs, pieces = self._compare(pieces, leaders, side_by_side, after_block)
-            found.append(runs)
-            pieces, leaders = self._grouped(pieces)
+            stretches, bundles = self._compare(bundles, leaders, side_by_side, after_block)
+            found.append(stretches)
+            bundles, leaders = self._grouped(bundles)
         return _joined(found)
 
     def _compare(
         self,
-        pieces: _Pieces,
+        bundles: _Bundles,
         leaders: I64,
         side_by_side: SideBySide,
         after_block: Callable[[int], None],
-    ) -> tuple[Runs, _Pieces]:
-        """Compare all pieces with their leaders."""
+    ) -> tuple[Stretches, _Bundles]:
+        """Compare all bundles with their leaders."""
 
-        def compare(first: int) -> tuple[Runs, _Pieces]:
+        def compare(first: int) -> tuple[Stretches, _Bundles]:
             stop = min(first + _BLOCK, leaders.size)
-            runs = Runs(*(np.empty(stop - first, np.int64) for _ in Runs._fields))
-            rest = _Pieces(*(np.empty(2 * (stop - first), column.dtype) for column in pieces))
-            num_runs, num_rest = kernel.compare_pieces(
+            stretches = Stretches(*(np.empty(stop - first, np.int64) for _ in Stretches._fields))
+            rest = _Bundles(*(np.empty(2 * (stop - first), column.dtype) for column in bundles))
+            num_stretches, num_rest = kernel.compare_bundles(
                 first,
                 stop,
                 leaders,
-                tuple(pieces),
+                tuple(bundles),
                 self._columns,
                 self._shape,
                 self._words,
-                tuple(runs),
+                tuple(stretches),
                 tuple(rest),
             )
             after_block(stop - first)
             return (
-                Runs(*(column[:num_runs].copy() for column in runs)),
+                Stretches(*(column[:num_stretches].copy() for column in stretches)),
                 rest.where(slice(num_rest)),
             )
 
         blocks = side_by_side(compare, range(0, leaders.size, _BLOCK))
         return (
-            Runs(*_concatenated([runs for runs, _ in blocks], Runs._fields)),
-            _Pieces(*_concatenated([rest for _, rest in blocks], _Pieces._fields)),
+            Stretches(*_concatenated([stretches for stretches, _ in blocks], Stretches._fields)),
+            _Bundles(*_concatenated([rest for _, rest in blocks], _Bundles._fields)),
         )
 
-    def _grouped(self, pieces: _Pieces) -> tuple[_Pieces, I64]:
-        """Keep the pieces whose key occurs more than once; return them and their leaders."""
-        at, of = _linked(pieces.keys)
+    def _grouped(self, bundles: _Bundles) -> tuple[_Bundles, I64]:
+        """Keep the bundles whose key occurs more than once; return them and their leaders."""
+        at, of = _linked(bundles.keys)
         if self._num_references is not None:
-            can_be = self._anchors.docs[pieces.owners[of]] < self._num_references
+            can_be = self._anchors.docs[bundles.owners[of]] < self._num_references
             at = at[can_be]
             of = of[can_be]
         order = np.argsort(at)
         kept = at[order]
         leaders = np.searchsorted(kept, of[order])
-        return pieces.where(kept), leaders
+        return bundles.where(kept), leaders
 
 
 def _concatenated(blocks: Sequence[Any], names: Sequence[str]) -> list[npt.NDArray[Any]]:
     return [np.concatenate([getattr(block, name) for block in blocks]) for name in names]
 
 
-def _joined(found: Sequence[Runs]) -> Runs:
-    """Return the runs of all levels, sorted and joined."""
+def _joined(found: Sequence[Stretches]) -> Stretches:
+    """Return the stretches of all levels, sorted and joined."""
     if not found:
-        return Runs(*(np.empty(0, np.int64) for _ in Runs._fields))
-    runs = Runs(*_concatenated(found, Runs._fields))
+        return Stretches(*(np.empty(0, np.int64) for _ in Stretches._fields))
+    stretches = Stretches(*_concatenated(found, Stretches._fields))
     if len(found) > 1:
-        order = np.lexsort((runs.starts, runs.docs))
-        runs = runs.where(order)
-    count = kernel.join_runs(*runs)
-    return Runs(*(column[:count] for column in runs))
+        order = np.lexsort((stretches.starts, stretches.docs))
+        stretches = stretches.where(order)
+    count = kernel.join_stretches(*stretches)
+    return Stretches(*(column[:count] for column in stretches))

@@ -1,4 +1,4 @@
-"""Passages, stage 3: from runs of windows to places, to passages, and to the spans of words that are cut or marked."""
+"""Passages, stage 3: from stretches of windows to places, passages, and the spans of words that are cut or marked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.search.places import Runs
+from neardup.search.places import Stretches
 
 I64 = npt.NDArray[np.int64]
 
@@ -43,15 +43,15 @@ NO_PASSAGES = Passages(*([_NOTHING] * len(Passages._fields)))
 NO_SPANS = Spans(*([_NOTHING] * len(Spans._fields)))
 
 
-def listed(runs: Runs, num_references: int, *, only_against: bool) -> Runs:
-    """Return the runs that are places: windows of the input that stand first in an earlier document."""
-    is_listed = (runs.docs != runs.sources) & (runs.docs >= num_references)
+def listed(stretches: Stretches, num_references: int, *, only_against: bool) -> Stretches:
+    """Return the stretches that are places: windows of the input that stand first in an earlier document."""
+    is_listed = (stretches.docs != stretches.sources) & (stretches.docs >= num_references)
     if only_against:
-        is_listed &= runs.sources < num_references
-    return runs.where(is_listed)
+        is_listed &= stretches.sources < num_references
+    return stretches.where(is_listed)
 
 
-def passages_of(places: Runs, min_words: int) -> Passages:
+def passages_of(places: Stretches, min_words: int) -> Passages:
     """Return the passages of some places, which are sorted by document and start."""
     keys = places.counts, places.source_starts, places.sources
     order = np.lexsort(keys)
@@ -88,17 +88,17 @@ def passages_of(places: Runs, min_words: int) -> Passages:
     )
 
 
-def frequent(runs: Runs, min_count: int) -> Runs:
-    """Return the windows of runs that stand in at least `min_count` places, the first included."""
-    if min_count <= 2 or not runs.docs.size:
-        return runs
+def frequent(stretches: Stretches, min_count: int) -> Stretches:
+    """Return the windows of stretches that stand in at least `min_count` places, the first included."""
+    if min_count <= 2 or not stretches.docs.size:
+        return stretches
     # Positions in all sources, end to end.
-    width = int((runs.source_starts + runs.counts).max()) + 1
-    sources, rank = np.unique(runs.sources, return_inverse=True)
+    width = int((stretches.source_starts + stretches.counts).max()) + 1
+    sources, rank = np.unique(stretches.sources, return_inverse=True)
     del sources
-    begins = rank * width + runs.source_starts
-    ends = begins + runs.counts
-    counted = runs.docs != runs.sources
+    begins = rank * width + stretches.source_starts
+    ends = begins + stretches.counts
+    counted = stretches.docs != stretches.sources
     bounds = np.unique(np.concatenate([begins, ends]))
     changes = np.zeros(bounds.size, np.int64)
     np.add.at(changes, np.searchsorted(bounds, begins[counted]), 1)
@@ -106,23 +106,25 @@ def frequent(runs: Runs, min_count: int) -> Runs:
     is_frequent = np.cumsum(changes) + 1 >= min_count
     first = np.searchsorted(bounds, begins)
     stop = np.searchsorted(bounds, ends)
-    of_run = np.repeat(np.arange(begins.size), stop - first)
+    of_stretch = np.repeat(np.arange(begins.size), stop - first)
     before = np.cumsum(stop - first) - (stop - first)
-    part = np.arange(of_run.size) - before[of_run] + first[of_run]
+    part = np.arange(of_stretch.size) - before[of_stretch] + first[of_stretch]
     chosen = is_frequent[part]
-    of_run = of_run[chosen]
+    of_stretch = of_stretch[chosen]
     part = part[chosen]
-    shift = bounds[part] - begins[of_run]
-    return Runs(
-        docs=runs.docs[of_run],
-        starts=runs.starts[of_run] + shift,
+    shift = bounds[part] - begins[of_stretch]
+    return Stretches(
+        docs=stretches.docs[of_stretch],
+        starts=stretches.starts[of_stretch] + shift,
         counts=bounds[part + 1] - bounds[part],
-        sources=runs.sources[of_run],
-        source_starts=runs.source_starts[of_run] + shift,
+        sources=stretches.sources[of_stretch],
+        source_starts=stretches.source_starts[of_stretch] + shift,
     )
 
 
-def spans_to_cut(places: Runs, min_words: int, num_references: int, *, keeps_first: bool) -> Spans:
+def spans_to_cut(
+    places: Stretches, min_words: int, num_references: int, *, keeps_first: bool
+) -> Spans:
     """Return the words of places, and without `keeps_first` those of their sources in the input, too."""
     ends = places.starts + places.counts + min_words - 1
     if keeps_first:
@@ -136,9 +138,13 @@ def spans_to_cut(places: Runs, min_words: int, num_references: int, *, keeps_fir
     )
 
 
-def with_repetitions(spans: Spans, runs: Runs, min_words: int, num_references: int) -> Spans:
+def with_repetitions(
+    spans: Spans, stretches: Stretches, min_words: int, num_references: int
+) -> Spans:
     """Return spans and the words that a document of the input repeats within itself."""
-    own = runs.where((runs.docs == runs.sources) & (runs.docs >= num_references))
+    own = stretches.where(
+        (stretches.docs == stretches.sources) & (stretches.docs >= num_references)
+    )
     return united(
         np.concatenate([spans.docs, own.docs]),
         np.concatenate([spans.starts, own.starts]),

@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -193,13 +193,61 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
         yield copied
 
 
+class Reusable(NamedTuple):
+    """What a run with other settings can reuse: if only `settings` differ, the files in `folders`."""
+
+    settings: frozenset[str]
+    folders: tuple[str, ...]
+
+
 def open_workspace(
-    folder: Path, out: Path, manifest: dict[str, Any], *, overwrite: bool, is_fresh: bool
+    folder: Path,
+    out: Path,
+    manifest: dict[str, Any],
+    *,
+    overwrite: bool,
+    is_fresh: bool,
+    reusable: Reusable | None = None,
 ) -> Workspace:
     """Open a reserved work folder to resume or start a run; is_fresh: start over, ignoring its contents."""
     check_output(out, overwrite=overwrite)
+    if reusable is not None and not is_fresh:
+        _keep_reusable(folder, manifest, reusable)
     _check_manifest(folder, manifest, overwrite=overwrite or is_fresh)
     return Workspace(folder, overwrite=overwrite)
+
+
+def _keep_reusable(folder: Path, manifest: dict[str, Any], reusable: Reusable) -> None:
+    """If an unfinished run differs in some settings only, make its work folder that of this run, with fewer files."""
+    path = folder / MANIFEST
+    before = read_manifest(path)
+    text = _encoded(manifest)
+    if before is None or path.read_bytes() == text or _stored_secret(folder) is None:
+        return
+    if _without(before, reusable.settings) != _without(json.loads(text), reusable.settings):
+        return
+    finished = read_journal(folder / JOURNAL)
+    lines = [
+        journal_line(entry)
+        for name, entry in finished.items()
+        if name.partition("/")[0] in reusable.folders
+    ]
+    journal = folder / f"{JOURNAL}.draft"
+    journal.write_text("".join(lines), "utf-8")
+    journal.replace(folder / JOURNAL)
+    kept = {LOCK, STANDARD_INPUT, MANIFEST, JOURNAL, *reusable.folders}
+    for entry in folder.iterdir():
+        if entry.name not in kept:
+            remove_tree(entry)
+    draft = path.with_suffix(".draft")
+    draft.write_bytes(text)
+    draft.replace(path)
+
+
+def _without(manifest: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Return a manifest without some settings."""
+    settings = {name: value for name, value in manifest["settings"].items() if name not in names}
+    return manifest | {"settings": settings}
 
 
 def earlier_manifest(folder: Path) -> dict[str, Any]:
