@@ -242,13 +242,13 @@ def decontaminate(
             cut, around, mark, weights_from and others.
 
     >>> import pathlib, tempfile
-    >>> question = "which words of this question are the only ones that a careless copyist has changed when he wrote it again"
+    >>> asked = "which of these words is the only one that a careless copyist has changed when he wrote them all again"
     >>> tests = pathlib.Path(tempfile.mkdtemp()) / "tests.jsonl"
-    >>> _ = tests.write_text('{"id": "q1", "question": "%s"}\n' % question)
-    >>> texts = ["He asked: " + question.replace("careless", "hasty").title() + "!", "nothing of it"]
+    >>> _ = tests.write_text('{"id": "q1", "question": "%s"}\n' % asked)
+    >>> texts = ["He asked: " + asked.replace("careless", "hasty").title() + "!", "nothing of it"]
     >>> report = decontaminate(texts, against=tests, item_column="question")
     >>> report.contaminated.select(["doc_id", "item_id", "start", "end", "matched_words"]).to_pylist()
-    [{'doc_id': 0, 'item_id': 'q1', 'start': 10, 'end': 116, 'matched_words': 19}]
+    [{'doc_id': 0, 'item_id': 'q1', 'start': 10, 'end': 108, 'matched_words': 19}]
     """
     from neardup.jobs import decontaminate as job
 

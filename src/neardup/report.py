@@ -535,6 +535,15 @@ class ContaminationReport(Report):
         return self._table("contaminated", "this run stored no contaminated documents", _SEARCH)
 
     @functools.cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which documents in memory contain no item: True or False for every row; rejected rows are False."""
+        table = self._table(
+            "mask", "this run did not store which rows are clean", "see report.contaminated"
+        )
+        is_clean: npt.NDArray[np.bool_] = table.column("is_kept").to_numpy()
+        return is_clean
+
+    @functools.cached_property
     def items(self) -> pa.Table:
         """Every item: benchmark, item_id, item_row, words, status, documents, best_score."""
         return self._table("items", "this run stored no items", _SEARCH)

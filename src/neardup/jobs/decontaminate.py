@@ -502,6 +502,11 @@ def _load_memory(read: in_memory.InMemorySource, found: Found, name: str) -> pa.
         return benchmark_table(found)
     if name == "rejected":
         return pa.concat_tables([found.items.rejected, read.rejected])
+    if name == "mask":
+        is_kept = np.zeros(read.original.num_rows, np.bool_)
+        is_kept[read.documents.column("row").to_numpy()] = True
+        is_kept[found.rows] = False
+        return pa.table({"is_kept": is_kept})
     if name != "contaminated":
         return None
     rows = found.column("row")

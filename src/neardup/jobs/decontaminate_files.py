@@ -40,6 +40,7 @@ class ContaminationFolder(RunFolder):
     """The output folder of `neardup decontaminate`."""
 
     command: ClassVar = "decontaminate"
+    stores_sets: ClassVar = False
     tables: ClassVar = ("contaminated", "items", "benchmarks", "removed", "weights")
 
     def load(self, name: str) -> pa.Table | None:

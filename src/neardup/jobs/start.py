@@ -118,7 +118,11 @@ def begin(
             reusable=output.reusable,
         )
         del manifest  # it is large for many files, and this stack frame stays alive
-        _check_disk(own, plan, config, folder)
+        if output.stores_sets:
+            needed = needed_disk(own, plan, config)
+        else:
+            needed = kept_disk(own, config) if output.has_kept else 0
+        _check_disk(needed, folder)
         yield RunSetup(
             output=output,
             references=references,
@@ -284,8 +288,7 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
             )
 
 
-def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
-    needed = needed_disk(files, plan, config)
+def _check_disk(needed: int, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     done = sum(entry.stat(follow_symlinks=False).st_size for entry in list_files(folder))
     if needed - done > free:
@@ -298,7 +301,7 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
 
 def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
     """Estimate the most disk space of the work folder and the output from some of the files."""
-    kept = 0 if config.dry_run else sum(file.size for file in files)
+    kept = kept_disk(files, config)
     if not plan.is_exact:
         return kept + most_disk(
             *estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config
@@ -310,6 +313,11 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
     return kept + most_disk(
         sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config
     )
+
+
+def kept_disk(files: Sequence[InputFile], config: Config) -> int:
+    """Return the disk space of the kept rows, if all are kept."""
+    return 0 if config.dry_run else sum(file.size for file in files)
 
 
 def most_disk(

@@ -34,7 +34,8 @@ def load_table(run: Path, name: str, stored: StoredReport | None = None) -> pa.T
     config = stored.settings()
     if name == "removed":
         return _removed(run) if config.cut or config.remove else None
-    if name in ("cut", _KEPT) and config.cut and not config.dry_run:
+    is_cut = config.cut or (name == _KEPT and config.remove)
+    if name in ("cut", _KEPT) and is_cut and not config.dry_run:
         return _cut(run, stored)
     return None
 

@@ -126,6 +126,19 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     passages: _Passages | None = None
     contamination: _Contamination | None = None
 
+    def check_compares(self, run: Path) -> None:
+        """Raise for a search in texts, which compares no documents: it has no duplicates, pairs or clusters."""
+        if self.passages is not None:
+            made, table = "neardup passages", "passages.parquet"
+        elif self.contamination is not None:
+            made, table = "neardup decontaminate", "contaminated.parquet"
+        else:
+            return
+        raise DataError(
+            f"{run} is the output of {made}, which does not say which documents are similar",
+            hint=f"{table} lists what was found; this command needs the output of neardup dedup",
+        )
+
     @property
     def written(self) -> frozenset[str] | None:
         """The files that the run has written, None if the report does not list them."""
