@@ -1,12 +1,11 @@
 """Items of benchmarks in documents: exactly those that plain Python finds, whatever was edited."""
 
-import math
-
 import numpy as np
 import pytest
 
 from neardup.search import bench_items
 from neardup.search.bench_items import BenchSearch
+from support import item_oracle
 
 
 def joined(texts):
@@ -20,35 +19,6 @@ def search(documents, items, threshold=0.8):
     made.count(*joined(documents))
     made.weigh()
     return made
-
-
-def expected_scores(documents, items, threshold):
-    """The score of every item in every document, by every chain."""
-    num_documents = len(documents)
-    counts = {word: sum(word in text for text in documents) for item in items for word in item}
-    scores = {}
-    for number, item in enumerate(items):
-        weights = []
-        for word in item:
-            commonness = math.log2(counts[word] + 1) / math.log2(num_documents + 2)
-            weights.append(round(16 + 48 * (1 - min(commonness, 1))))
-        is_long = len(item) >= 20
-        gap = 5 if is_long else 0
-        for doc, text in enumerate(documents):
-            best = {}
-            for at, word in enumerate(text):
-                for position, own in enumerate(item):
-                    if own == word:
-                        before = [
-                            weight
-                            for (other_at, other_position), weight in best.items()
-                            if other_position < position and 0 < at - other_at <= gap + 1
-                        ]
-                        best[at, position] = weights[position] + max(before, default=0)
-            score = max(best.values(), default=0) / sum(weights)
-            if len(item) >= 8 and score >= (threshold if is_long else 1):
-                scores[doc, number] = score
-    return scores
 
 
 def best_scores(made, documents):
@@ -78,7 +48,7 @@ def test_scores_equal_those_of_plain_python(threshold):
                 text += copied if rng.random() < 0.7 else items[item]
             documents.append(text)
         made = search(documents, items, threshold)
-        expected = expected_scores(documents, items, threshold)
+        expected = item_oracle.scores(documents, items, threshold)
         assert best_scores(made, documents) == expected
         num_found += len(expected)
     assert num_found > 50

@@ -6,9 +6,8 @@ import pytest
 from neardup.kernels import common_grams as kernel
 from neardup.search import bench_items
 from neardup.search.common_grams import GramSearch
+from support.item_oracle import SIZE, covered, grams
 from support.plain_kernels import plain
-
-SIZE = 13
 
 
 def joined(texts):
@@ -21,17 +20,6 @@ def search(items):
     made = GramSearch(*joined(items))
     made.weigh()
     return made
-
-
-def grams(text):
-    return [tuple(text[at : at + SIZE]) for at in range(len(text) - SIZE + 1)]
-
-
-def covered(text, wanted):
-    """The positions of a text in runs of 13 words that are among `wanted`."""
-    return {
-        at + word for at, gram in enumerate(grams(text)) if gram in wanted for word in range(SIZE)
-    }
 
 
 def spans(text, wanted):

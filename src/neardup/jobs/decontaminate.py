@@ -130,6 +130,7 @@ def _check_rule(config: Config) -> None:
 
 def find_item_files(config: Config, out: Path | None) -> FileList:
     """Find the files of benchmarks."""
+    _check_no_index(config)
     check_against(config)
     return find_files(kept_of_runs(list(config.against), out or Path()), config)
 
