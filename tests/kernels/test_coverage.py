@@ -1,5 +1,7 @@
 """The best chain of an item in a text, and the regions where one may be, against plain Python."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -120,32 +122,86 @@ def test_numbers_of_words_and_counts_of_documents():
     assert counts.tolist() == [0, 1, 1, 1]
 
 
-def regions(texts, probes, extent, num_words, room=100):
-    by_word = [
-        sorted((item, at) for item, own in enumerate(probes) for at, word in own if word == number)
-        for number in range(num_words)
-    ]
-    pairs = [pair for own in by_word for pair in own]
+def regions(texts, probes, sizes, step=3, num_words=5, room=100, kernel=coverage.find_regions):
+    """The regions of texts; probes: of every item its words with their positions."""
+    pairs = [(item, at, word) for item, own in enumerate(probes) for at, word in own]
+    words = np.array([word for _, _, word in pairs], np.int64)
     arrays = coverage.Probes(
-        np.cumsum([0, *map(len, by_word)]),
-        np.array([item for item, _ in pairs], np.int64),
-        np.array([at for _, at in pairs], np.int64),
-        np.array(extent, np.int64),
+        ends=np.searchsorted(np.sort(words), np.arange(num_words + 1)),
+        numbers=np.argsort(words, kind="stable"),
+        items=np.array([item for item, _, _ in pairs], np.int64),
+        at=np.array([at for _, at, _ in pairs], np.int64),
+        steps=np.full(len(probes), step),
+        sizes=np.array(sizes, np.int64),
     )
-    seen = np.full((len(probes), 4), -1)
+    last_at = np.full(len(pairs), coverage.FAR_AWAY)
+    seen = np.full((len(probes), 2), -1)
     found = np.zeros((room, 4), np.int64)
     ends = np.cumsum([0, *map(len, texts)])
-    count = coverage.find_regions(np.concatenate(texts), ends, arrays, seen, found)
+    count = kernel(np.concatenate(texts), ends, arrays, last_at, seen, found)
     return count, [tuple(row) for row in found[: min(count, room)].tolist()]
 
 
-def test_two_probes_of_an_item_within_reach_make_a_window():
-    text = np.array([0, -1, 1, -1, -1, -1, -1, -1, 0, 1, 0])
-    probes = [[(4, 0), (7, 1)], [(2, 2)]]
-    assert regions([text, text[:3]], probes, [2, 9], 3)[1] == [
-        (0, 0, 0, 5),
-        (0, 0, 6, 11),
-        (1, 0, 11, 14),
-    ]
-    assert regions([text[:2], text[2:8]], probes, [2, 9], 3) == (0, [])
-    assert regions([text, text[:3]], probes, [2, 9], 3, room=1) == (3, [(0, 0, 0, 5)])
+def test_two_probes_of_an_item_in_order_and_close_enough_make_a_region():
+    # Words 0 and 1 are the first and the third word of an item of four; 3 positions to the next word at most.
+    probes = [[(0, 0), (2, 1)]]
+    near = np.array([-1, 0, -1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1])
+    assert regions([near], probes, [4])[1] == [(0, 0, 1, 11)]
+    far = np.array([0, -1, -1, -1, -1, -1, -1, 1])
+    assert regions([far], probes, [4])[1] == []
+    swapped = np.array([1, 0, -1])
+    assert regions([swapped], probes, [4])[1] == []
+    assert regions([near[:4], near[4:]], probes, [4])[1] == []
+    assert regions([near[:4], near], probes, [4])[1] == [(1, 0, 5, 15)]
+
+
+def test_regions_that_overlap_are_united_and_more_than_the_room_are_counted():
+    text = np.array([0, 1, 0, 1, *[-1] * 20, 0, 1])
+    probes = [[(0, 0), (1, 1)]]
+    assert regions([text], probes, [2])[1] == [(0, 0, 0, 4), (0, 0, 22, 26)]
+    count, found = regions([text], probes, [2], room=1)
+    assert count >= 2
+    assert found == [(0, 0, 0, 4)]
+
+
+def test_regions_equal_those_of_the_python_function_and_lose_no_pair():
+    rng = np.random.default_rng(9)
+    num_regions = 0
+    for _ in range(100):
+        texts = [rng.integers(-1, 5, int(rng.integers(0, 40))) for _ in range(3)]
+        probes = [
+            sorted((int(at), int(rng.integers(0, 5))) for at in rng.choice(9, 3, replace=False))
+            for _ in range(3)
+        ]
+        found = regions(texts, probes, [9] * 3)
+        assert found == regions(texts, probes, [9] * 3, kernel=plain(coverage).find_regions)
+        ends = np.cumsum([0, *map(len, texts)])
+        for doc, text in enumerate(texts):
+            for item, own in enumerate(probes):
+                for (first, word), (second, other) in combinations(own, 2):
+                    pairs = [
+                        (at, later)
+                        for at in np.flatnonzero(text == word)
+                        for later in np.flatnonzero(text == other)
+                        if 0 < later - at <= 3 * (second - first)
+                    ]
+                    for _, later in pairs:
+                        start = max(ends[doc], ends[doc] + later - 3 * second)
+                        stop = min(ends[doc + 1], ends[doc] + later + 3 * (8 - second) + 1)
+                        assert any(
+                            (row[0], row[1]) == (doc, item) and row[2] <= start and row[3] >= stop
+                            for row in united(found[1])
+                        )
+                        num_regions += 1
+    assert num_regions > 500
+
+
+def united(rows):
+    """Regions of a document and an item as one if they overlap."""
+    found = []
+    for row in sorted(rows):
+        if found and found[-1][:2] == row[:2] and row[2] < found[-1][3]:
+            found[-1] = (*row[:2], found[-1][2], max(row[3], found[-1][3]))
+        else:
+            found.append(row)
+    return found

@@ -5,7 +5,7 @@ item with equal words of a document, both in ascending order, with at most `gap`
 document between neighbours. The score of an item is the weight of its best chain.
 
 `find_regions` rules out almost all text without comparing it: a chain that lacks little weight has two
-of the item's rarest words, its *probes*, within the extent of the item.
+of the item's rarest words, its *probes*, in order and close enough.
 """
 
 from typing import Any, NamedTuple
@@ -18,24 +18,32 @@ from neardup.kernels.hash_sets import ZERO, home_of
 
 Array = npt.NDArray[Any]
 NO_WORD = -1
+# Before every position.
+FAR_AWAY = -1
+# Probes of an item that are compared with one that occurs: a bound for very long items.
+MOST_COMPARED = 64
 # Of a pair in the ring of `cover`; the entry after the last pair has the position of its row, and its size.
 POSITION, WEIGHT, FIRST, ITEM_FIRST, MATCHED = range(5)
 AT, SIZE = range(2)
 
 
 class Probes(NamedTuple):
-    """The rarest words of the items, by word.
+    """The rarest words of the items, numbered by item and position.
 
-    ends   int64[num_words + 1]  word w owns items[ends[w]:ends[w + 1]]
-    items  int64[num_probes]     the item of a probe
-    at     int64[num_probes]     its position in the item
-    extent  int64[num_items]      the most words between the first and the last word of a chain of each item
+    ends     int64[num_words + 1]  word w owns numbers[ends[w]:ends[w + 1]]
+    numbers  int64[num_probes]     the probes by word
+    items    int64[num_probes]     the item of a probe
+    at       int64[num_probes]     its position in the item
+    steps    int64[num_items]      the gap + 1: the most positions between neighbours of a chain of each item
+    sizes    int64[num_items]      the words of each item
     """
 
     ends: Array
+    numbers: Array
     items: Array
     at: Array
-    extent: Array
+    steps: Array
+    sizes: Array
 
 
 class BenchItems(NamedTuple):
@@ -107,16 +115,19 @@ def count_documents(words, ends, last_doc, counts):
 
 
 @kernel
-def find_regions(words, ends, probes, seen, found):
+def find_regions(words, ends, probes, last_at, seen, found):
     """Write the regions of documents that may cover an item; return their number, which may exceed the room.
 
-    words   int64[num_words]      numbers, all documents end to end
-    ends    int64[num_docs + 1]   document d owns words[ends[d]:ends[d + 1]]
-    probes  Probes
-    seen    int64[num_items, 4]   -1 on entry; overwritten: of each item the last document, the last position and
-                                  probe, and the last region
-    found   int64[room, 4]        written: document, item, first position and the one behind the last; regions of
-                                  a document and an item ascend and do not touch
+    Of two probes of a chain, the later one in the item is the later one in the document, and not farther away
+    than the gap allows. A probe may have occurred again in between, but then it is even closer.
+
+    words    int64[num_words]      numbers, all documents end to end
+    ends     int64[num_docs + 1]   document d owns words[ends[d]:ends[d + 1]]
+    probes   Probes
+    last_at  int64[num_probes]     FAR_AWAY on entry; overwritten: where a probe has occurred last
+    seen     int64[num_items, 2]   -1 on entry; overwritten: of each item the last document and the last region
+    found    int64[room, 4]        written: document, item, first position and the one behind the last; regions of a
+                                   document and an item may overlap
     """
     count = 0
     for doc in range(ends.size - 1):
@@ -126,29 +137,42 @@ def find_regions(words, ends, probes, seen, found):
             if word == NO_WORD:
                 continue
             for posting in range(probes.ends[word], probes.ends[word + 1]):
-                item = probes.items[posting]
-                probe = probes.at[posting]
-                extent = probes.extent[item]
-                is_same = seen[item, 0] == doc
-                if not is_same:
+                number = probes.numbers[posting]
+                last_at[number] = at
+                item = probes.items[number]
+                position = probes.at[number]
+                step = probes.steps[item]
+                # The probes of an item are consecutive, and ascend in the item. After many, assume that one is near.
+                other = number - 1
+                lowest = max(number - MOST_COMPARED, -1)
+                while (
+                    other > lowest
+                    and probes.items[other] == item
+                    and (
+                        last_at[other] < start
+                        or at - last_at[other] > (position - probes.at[other]) * step
+                    )
+                ):
+                    other -= 1
+                if other < 0 or probes.items[other] != item:
+                    continue
+                first = max(start, at - position * step)
+                behind = min(ends[doc + 1], at + (probes.sizes[item] - 1 - position) * step + 1)
+                if seen[item, 0] != doc:
                     seen[item, 0] = doc
-                    seen[item, 3] = -1
-                elif at - seen[item, 1] <= extent and probe != seen[item, 2]:
-                    first = max(start, seen[item, 1] - extent)
-                    behind = min(ends[doc + 1], at + extent + 1)
-                    region = seen[item, 3]
-                    if region >= 0 and region < found.shape[0] and found[region, 3] >= first:
-                        found[region, 3] = behind
-                    elif region < 0 or region < found.shape[0]:
-                        seen[item, 3] = count
-                        if count < found.shape[0]:
-                            found[count, 0] = doc
-                            found[count, 1] = item
-                            found[count, 2] = first
-                            found[count, 3] = behind
-                        count += 1
-                seen[item, 1] = at
-                seen[item, 2] = probe
+                    seen[item, 1] = -1
+                region = seen[item, 1]
+                if 0 <= region < found.shape[0] and found[region, 3] >= first:
+                    found[region, 2] = min(found[region, 2], first)
+                    found[region, 3] = max(found[region, 3], behind)
+                    continue
+                seen[item, 1] = count
+                if count < found.shape[0]:
+                    found[count, 0] = doc
+                    found[count, 1] = item
+                    found[count, 2] = first
+                    found[count, 3] = behind
+                count += 1
     return count
 
 
@@ -271,6 +295,23 @@ def _cover(words, start, stop, weights, limits, order, ring, starts, counts, fou
     return count
 
 
+@inner
+def _may_cover(words, start, stop, own, weights, least, region, last_region):
+    """Whether words[start:stop] have enough of the words of an item, in any order and number.
+
+    own, weights  the words of the item, and what each weighs
+    region        int64                   a number that only this region has
+    last_region   int32[num_numbers + 1]  overwritten: the last region with a word, at the end with NO_WORD
+    """
+    for at in range(start, stop):
+        last_region[words[at]] = region
+    found = np.int64(0)
+    for at in range(own.size):
+        if last_region[own[at]] == region:
+            found += weights[at]
+    return found >= least
+
+
 @kernel
 def cover_regions(words, regions, items, starts, counts, found):
     """Write the chains of items in regions of documents; return their number, which may exceed the room.
@@ -279,7 +320,7 @@ def cover_regions(words, regions, items, starts, counts, found):
     is written, of equal ones the shortest, then the first; so the heaviest of all is always written.
 
     words    int64[...]             numbers
-    regions  int64[num_regions, 4]  as `find_regions` writes them
+    regions  int64[num_regions, 4]  as `find_regions` writes them; those of a document and an item do not overlap
     items    BenchItems
     starts   int64[num_numbers]     scratch
     counts   int64[num_numbers]     zeros on entry and on return
@@ -294,6 +335,7 @@ def cover_regions(words, regions, items, starts, counts, found):
         widest = max(widest, items.gaps[item])
     order = np.empty(longest, np.int64)
     rings = np.empty((widest + 2, longest + 1, 5), np.int64)
+    last_region = np.full(counts.size + 1, -1, np.int32)
     count = 0
     for region in range(regions.shape[0]):
         doc, item, start, stop = regions[region]
@@ -301,20 +343,13 @@ def cover_regions(words, regions, items, starts, counts, found):
         behind = items.ends[item + 1]
         own = items.words[first:behind]
         limits = items.gaps[item], items.least[item]
+        weights = items.weights[first:behind]
+        if not _may_cover(words, start, stop, own, weights, items.least[item], region, last_region):
+            continue
         _sort_positions(own, order, starts, counts)
         before = count
         count = _cover(
-            words,
-            start,
-            stop,
-            items.weights[first:behind],
-            limits,
-            order,
-            rings,
-            starts,
-            counts,
-            found,
-            count,
+            words, start, stop, weights, limits, order, rings, starts, counts, found, count
         )
         for row in range(before, min(count, found.shape[0])):
             found[row, 0] = doc

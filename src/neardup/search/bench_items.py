@@ -126,12 +126,13 @@ class BenchSearch(ItemSearch):
         numbered = self._numbered(words)
         regions = np.empty((_ROOM, 4), np.int64)
         while True:
-            seen = np.full((self.sizes.size, 4), -1)
-            count = coverage.find_regions(numbered, ends, self._probes, seen, regions)
+            seen = np.full((self.sizes.size, 2), -1)
+            last_at = np.full(self._probes.items.size, coverage.FAR_AWAY)
+            count = coverage.find_regions(numbered, ends, self._probes, last_at, seen, regions)
             if count <= regions.shape[0]:
                 break
             regions = np.empty((count, 4), np.int64)
-        regions = regions[:count]
+        regions = _apart(regions[:count])
         starts = np.zeros(self.vocabulary.size, np.int64)
         counts = np.zeros(self.vocabulary.size, np.int64)
         found = np.empty((_ROOM, 8), np.int64)
@@ -161,12 +162,33 @@ class BenchSearch(ItemSearch):
         heaviest = weights[self._ends[owners]]
         needed = (self.totals - items.least)[owners] + heaviest
         is_probe = (ahead <= needed) & ~self.is_too_short[owners]
-        chosen = order[is_probe]
-        numbers = items.words[chosen]
-        by_word = np.lexsort((positions[chosen], owners[is_probe], numbers))
-        ends = np.searchsorted(numbers[by_word], np.arange(self.vocabulary.size + 1))
-        extent = np.maximum(self.sizes - 1, 0) * (items.gaps + 1)
-        return coverage.Probes(ends, owners[is_probe][by_word], positions[chosen][by_word], extent)
+        # Words are in order of items and positions.
+        chosen = np.sort(order[is_probe])
+        words = items.words[chosen]
+        by_word = np.argsort(words, kind="stable")
+        return coverage.Probes(
+            ends=np.searchsorted(words[by_word], np.arange(self.vocabulary.size + 1)),
+            numbers=by_word,
+            items=owners[chosen],
+            at=positions[chosen],
+            steps=items.gaps + 1,
+            sizes=self.sizes,
+        )
+
+
+def _apart(regions: I64) -> I64:
+    """Unite regions of a document and an item that overlap; return them in order of document, item and position."""
+    doc, item, first, behind = regions[np.lexsort(regions[:, [2, 1, 0]].T)].T
+    is_new = np.ones(doc.size, np.bool_)
+    is_new[1:] = (doc[1:] != doc[:-1]) | (item[1:] != item[:-1])
+    # The farthest end so far, which later groups exceed.
+    shift = np.cumsum(is_new) * (int(behind.max(initial=0)) + 1)
+    farthest = np.maximum.accumulate(behind + shift) - shift
+    is_new[1:] |= first[1:] >= farthest[:-1]
+    starts = np.flatnonzero(is_new)
+    lasts = np.append(starts[1:], doc.size)[: starts.size] - 1
+    columns = doc[starts], item[starts], first[starts], farthest[lasts]
+    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def in_order(found: I64, ends: I64) -> I64:
