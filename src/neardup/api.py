@@ -484,7 +484,7 @@ def _find_in_files(
 
 def _adapter_without_files(
     source: Any, ids: Sequence[Any] | None, config: Config, engine: Any, watch: Watch
-) -> Adapter:
+) -> Adapter[Any, Any]:
     """Return the adapter of a run on a Spark DataFrame or on documents in memory."""
     if is_from(source, "pyspark"):
         from neardup.jobs.spark import read_frame

@@ -11,15 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
 from neardup.engines.base import (
+    I64,
     Advance,
     BatchStep,
     ComponentSteps,
@@ -67,7 +66,7 @@ _POSTINGS_VIEW: Final = TableView(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class PipelineOutcome:
+class PipelineOutcome(Generic[Table]):
     """The result of the stages, by row, in tables of the engine: the selection and, on request, every pair found.
 
     plan: the plan of the method that was used; members: every document that is not the kept one of
@@ -76,7 +75,7 @@ class PipelineOutcome:
     pairs_verified: the pairs found, or without a list of them one per matched document;
     comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
-    find_priorities: returns the keep priorities of ascending rows, if known.
+    sketches: has the keep priorities, for a later selection among the pairs.
     """
 
     plan: Plan
@@ -90,7 +89,7 @@ class PipelineOutcome:
     selects: bool = True
     pair_columns: pa.Schema = schema.ROW_PAIRS
     decisions: dict[str, int] | None = None
-    find_priorities: Callable[[npt.NDArray[np.int64]], pa.ChunkedArray] | None = None
+    sketches: Table | None = None
 
     @property
     def clustered(self) -> Table:
@@ -99,22 +98,23 @@ class PipelineOutcome:
 
 
 # What a run can do with its documents; `engine` is the one that reads them.
-Pipeline = Callable[[Any, Plan, Config, Any, Watch], PipelineOutcome]
+Pipeline = Callable[[Any, Plan, Config, Any, Watch], PipelineOutcome[Any]]
 
 
-class _Sketched(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Sketched(Generic[Table, Rows]):
     """The state that every stage after the first one shares."""
 
     sketches: Table
     documents: Source
     plan: Plan
     config: Config
-    engine: Engine
+    engine: Engine[Table, Rows]
 
 
 def run(
-    documents: Source, plan: Plan, config: Config, engine: Engine, watch: Watch
-) -> PipelineOutcome:
+    documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows], watch: Watch
+) -> PipelineOutcome[Table]:
     """Find the near-duplicates among `documents` and select which stay."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
@@ -129,11 +129,13 @@ def run(
     if is_open(config):
         with watch.stage("choose"):
             contents = _measure(_representatives(classes, state), state)
-            state = state._replace(plan=decide(contents, plan, is_held=holds_items(config)))
-    bands = state.plan.bands
-    with watch.stage(
-        "link", bands or 2 * documents.num_rows, "bands" if bands else "sets"
-    ) as advance:
+            plan = decide(contents, plan, is_held=holds_items(config))
+            state = _Sketched(sketches, documents, plan, config, engine)
+    if plan.bands:
+        linked = watch.stage("link", plan.bands, "bands")
+    else:
+        linked = watch.stage("link", 2 * documents.num_rows, "sets")
+    with linked as advance:
         components = engine.checkpoint(
             "components", lambda: _connect(_representatives(classes, state), state, advance)
         )
@@ -144,13 +146,11 @@ def run(
             "selection", lambda: _select(classes, verified, state), schema.SELECTION
         )
         selection = _thin(members, state)
-        if (
-            config.pairs and num_copies < MANY_PAIRS
-        ):  # otherwise the warning was issued before the work began
+        if config.pairs and num_copies < MANY_PAIRS:  # with more, the warning was issued above
             warn_of_many(_count(classes, verified, state), watch)
         row_pairs = _list(classes, verified, state) if config.pairs else None
     return PipelineOutcome(
-        plan=state.plan,
+        plan=plan,
         selection=selection,
         members=members,
         row_pairs=row_pairs,
@@ -159,12 +159,12 @@ def run(
         ),
         pairs_verified=engine.total(verified, "found"),
         comparisons=engine.total(verified, "compared"),
-        find_priorities=partial(_find_priorities, state),
+        sketches=sketches,
     )
 
 
 def sketch_documents(
-    documents: Source, plan: Plan, config: Config, engine: Engine, advance: Advance
+    documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows], advance: Advance
 ) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held = holds_items(config)
@@ -181,80 +181,78 @@ def sketch_documents(
 
 
 def warn_of_short(
-    sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
+    sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
 ) -> None:
     """Warn if most documents have so few shingles that a typo hides a match."""
     if not has_shorter_shingles(config):
         return
-    num_documents, num_short = (
-        engine.total(
-            sketches,
-            where=engine.choose_rows(sketches, "num_shingles", documents.num_rows, below=below),
-        )
-        for below in (None, FEW_SHINGLES)
+    num_rows = documents.num_rows
+    every = engine.choose_rows(sketches, "num_shingles", num_rows)
+    short = engine.choose_rows(sketches, "num_shingles", num_rows, below=FEW_SHINGLES)
+    message = advise_on_short(
+        engine.total(sketches, where=short), engine.total(sketches, where=every)
     )
-    message = advise_on_short(num_short, num_documents)
     if message is not None:
         watch.warn(message, is_urgent=True)
 
 
 def warn_of_ignored(
-    sketches: Table, documents: Source, config: Config, engine: Engine, watch: Watch
+    sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
 ) -> None:
     """Warn about documents of the input that `ignore` leaves without shingles."""
-    if config.ignore:
-        count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
+    if not config.ignore:
+        return
+    count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
+    if not count:
+        return
+    if count > 1:
+        message = f"{count:,} documents have only ignored shingles, so they match nothing"
     else:
-        count = 0
-    if count:
-        have, match = (
-            ("documents have", "they match") if count > 1 else ("document has", "it matches")
-        )
-        if config.collapse_empty:
-            other = " except documents without shingles"
-        else:
-            other = ""
-        watch.warn(
-            f"{count:,} {have} only ignored shingles, so {match} nothing{other}", is_urgent=True
-        )
+        message = "1 document has only ignored shingles, so it matches nothing"
+    if config.collapse_empty:
+        message += " except documents without shingles"
+    watch.warn(message, is_urgent=True)
 
 
-def measure_contents(documents: Source, plan: Plan, config: Config, engine: Engine) -> Contents:
+def measure_contents(
+    documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows]
+) -> Contents:
     """Return the figures by which method="auto" chooses."""
     sketches = sketch_documents(documents, plan, config, engine, no_progress)
     state = _Sketched(sketches, documents, plan, config, engine)
     return _measure(_representatives(_separate(_collapse(state), state), state), state)
 
 
-def _collapse(state: _Sketched) -> Table:
+def _collapse(state: _Sketched[Table, Rows]) -> Table:
     """The copies, by row. Documents without shingles are not collapsed unless `collapse_empty` is set."""
-    sketches, documents, _, config, engine = state
+    engine = state.engine
+    sketches = state.sketches
+    positive = None if state.config.collapse_empty else "num_shingles"
 
     def make() -> Table:
-        where = engine.choose_rows(
-            sketches, None if config.collapse_empty else "num_shingles", documents.num_rows
-        )
+        where = engine.choose_rows(sketches, positive, state.documents.num_rows)
         return engine.map_groups(sketches, [_CLASS_VIEW], collapse, where, no_progress)
 
     return engine.checkpoint("classes", make, schema.CLASSES)
 
 
-def _separate(copies: Table, state: _Sketched) -> Table:
+def _separate(copies: Table, state: _Sketched[Table, Rows]) -> Table:
     """The copies that their representative can replace in every comparison."""
-    sketches, documents, _, config, engine = state
-    if documents.num_references <= 0 or not (config.pairs or config.cluster == "components"):
+    engine = state.engine
+    config = state.config
+    num_references = state.documents.num_references
+    if num_references <= 0 or not (config.pairs or config.cluster == "components"):
         return copies  # a copy of a reference document is removed because of it, whatever else it is similar to
 
     def make() -> Table:
-        sized = engine.lookup(copies, "representative", sketches, ["num_shingles"])
-        return engine.map_classes(
-            sized, None, partial(separate, num_references=documents.num_references), schema.CLASSES
-        )
+        sized = engine.lookup(copies, "representative", state.sketches, ["num_shingles"])
+        step = partial(separate, num_references=num_references)
+        return engine.map_classes(sized, None, step, schema.CLASSES)
 
     return engine.checkpoint("classes_apart", make, schema.CLASSES)
 
 
-def _removable(copies: Table, state: _Sketched) -> Table:
+def _removable(copies: Table, state: _Sketched[Table, Rows]) -> Table:
     """The copies that are removed because they are copies: with `only_against`, only those of reference documents."""
     if not state.config.only_against:
         return copies
@@ -264,24 +262,24 @@ def _removable(copies: Table, state: _Sketched) -> Table:
     return state.engine.map_tables([copies], step, schema.CLASSES)
 
 
-def _representatives(classes: Table, state: _Sketched) -> Rows:
+def _representatives(classes: Table, state: _Sketched[Table, Rows]) -> Rows:
     """The documents that continue to the next stages: all but the copies."""
     return state.engine.choose_rows(
         state.sketches, "num_shingles", state.documents.num_rows, without=classes
     )
 
 
-def _measure(where: Rows, state: _Sketched) -> Contents:
-    sketches, _, plan, _, engine = state
+def _measure(where: Rows, state: _Sketched[Table, Rows]) -> Contents:
+    engine = state.engine
+    sketches = state.sketches
     shingles = engine.total(sketches, "num_shingles", where)
     if shingles > MAX_SHINGLES:
         return Contents(documents=0, shingles=shingles)
 
     def make_step() -> BatchStep:
-        counts = engine.count(
-            sketches, ["row", "shingles"], where, count, num_places(shingles // SAMPLED_OF)
-        )
-        return partial(measure, counts=counts, threshold=plan.threshold)
+        places = num_places(shingles // SAMPLED_OF)
+        counts = engine.count(sketches, ["row", "shingles"], where, count, places)
+        return partial(measure, counts=counts, threshold=state.plan.threshold)
 
     columns = ["row", "num_shingles", "shingles"]
     table = engine.map_table("contents", sketches, columns, where, make_step, schema.CONTENTS)
@@ -289,62 +287,55 @@ def _measure(where: Rows, state: _Sketched) -> Contents:
     return Contents(shingles=shingles, **{name: engine.total(table, name) for name in names})
 
 
-def _connect(where: Rows, state: _Sketched, advance: Advance) -> Table:
+def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Table:
     """The components of documents linked by a shared bucket or prefix shingle."""
-    sketches, documents, plan, config, engine = state
+    engine = state.engine
+    documents = state.documents
+    plan = state.plan
     tally = Tally(advance)
     if plan.is_exact:
+        postings = _prefixes(where, state, tally)
         step = partial(link_prefixes, threshold=plan.threshold)
-        links = engine.map_groups(
-            _prefixes(where, state, tally), [_POSTINGS_VIEW], step, None, no_progress
-        )
+        links = engine.map_groups(postings, [_POSTINGS_VIEW], step, None, no_progress)
     else:
-        bands = [
-            TableView(("row", key), (key,), ("row",))
-            for key in map(schema.key_column, range(plan.bands))
-        ]
-        links = engine.map_groups(sketches, bands, link, where, advance)
+        keys = map(schema.key_column, range(plan.bands))
+        bands = [TableView(("row", key), (key,), ("row",)) for key in keys]
+        links = engine.map_groups(state.sketches, bands, link, where, advance)
     components = engine.connected_components(links, documents.num_rows)
     if plan.is_exact:
         tally.report(least=2 * documents.num_rows)  # includes documents that were skipped
-    if (
-        config.only_against
-    ):  # a component is named by its smallest row, and reference rows come first
+    if state.config.only_against:
+        # A component is named by its smallest row, and reference rows come first.
         step = partial(of_references, column="component", num_references=documents.num_references)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
 
 
-def _prefixes(where: Rows, state: _Sketched, tally: Tally) -> Table:
+def _prefixes(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table:
     """The prefix (the rarest shingles) of every document that may have a partner; takes two passes over the sets."""
-    sketches, documents, plan, config, engine = state
-    sets = sketches
+    engine = state.engine
+    sets = state.sketches
     every = where
-    if is_open(config):  # then the first pass has computed band keys instead of sets
-        step = partial(collect, config=config)
-        sets = engine.map_read("sets", documents, sketches, where, step, schema.SETS)
-        every = engine.choose_rows(sets, None, documents.num_rows)
+    columns = ["row", "shingles"]
+    if is_open(state.config):  # then the first pass has computed band keys instead of sets
+        step = partial(collect, config=state.config)
+        sets = engine.map_read("sets", state.documents, sets, where, step, schema.SETS)
+        every = engine.choose_rows(sets, None, state.documents.num_rows)
 
     def make_step() -> BatchStep:
-        num_shingles = engine.total(sketches, "num_shingles", where)
-        places = num_places(num_shingles)
-        counts = engine.count(
-            sets, ["row", "shingles"], every, engine.counting(count, tally), places
-        )
-        return engine.counting(partial(prefix, counts=counts, threshold=plan.threshold), tally)
+        places = num_places(engine.total(state.sketches, "num_shingles", where))
+        counts = engine.count(sets, columns, every, engine.counting(count, tally), places)
+        step = partial(prefix, counts=counts, threshold=state.plan.threshold)
+        return engine.counting(step, tally)
 
-    return engine.map_table(
-        "postings", sets, ["row", "shingles"], every, make_step, schema.POSTINGS
-    )
+    return engine.map_table("postings", sets, columns, every, make_step, schema.POSTINGS)
 
 
-def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
+def _verify(components: Table, state: _Sketched[Table, Rows], advance: Advance) -> Table:
     """The exact matches and pairs among the documents of components."""
-    sketches, documents, plan, config, engine = state
+    plan = state.plan
 
-    def cost(
-        text_bytes: npt.NDArray[np.int64], num_shingles: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def cost(text_bytes: I64, num_shingles: I64) -> I64:
         # Twice the text, its shingles while they are sorted, signature and keys, and the posting
         # lists.
         shingle_bytes = 24 + 40 * plan.is_exact
@@ -357,14 +348,16 @@ def _verify(components: Table, state: _Sketched, advance: Advance) -> Table:
         )
 
     steps = ComponentSteps(
-        partial(verify, plan=plan, config=config),
-        partial(verify_blocks, plan=plan, config=config),
-        cost,
+        whole=partial(verify, plan=plan, config=state.config),
+        blocks=partial(verify_blocks, plan=plan, config=state.config),
+        cost=cost,
     )
-    return engine.map_components(documents, components, sketches, steps, schema.VERIFIED, advance)
+    return state.engine.map_components(
+        state.documents, components, state.sketches, steps, schema.VERIFIED, advance
+    )
 
 
-def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
+def _select(classes: Table, verified: Table, state: _Sketched[Table, Rows]) -> Table:
     copies = state.engine.lookup(classes, "representative", verified, ["kept_row", "similarity"])
     step = partial(
         select,
@@ -374,7 +367,7 @@ def _select(classes: Table, verified: Table, state: _Sketched) -> Table:
     return state.engine.map_tables([verified, copies], step, schema.SELECTION)
 
 
-def _thin(members: Table, state: _Sketched) -> Table:
+def _thin(members: Table, state: _Sketched[Table, Rows]) -> Table:
     """The removed documents: all members of clusters, except those that `per_cluster` spares."""
     engine = state.engine
     per_cluster = state.config.per_cluster
@@ -383,14 +376,13 @@ def _thin(members: Table, state: _Sketched) -> Table:
 
     def make() -> Table:
         ranked = engine.lookup(members, "row", state.sketches, ["priority"])
-        return engine.map_groups(
-            ranked, [_CLUSTER_VIEW], partial(thin, per_cluster=per_cluster), None, no_progress
-        )
+        step = partial(thin, per_cluster=per_cluster)
+        return engine.map_groups(ranked, [_CLUSTER_VIEW], step, None, no_progress)
 
     return engine.checkpoint("thinned", make, schema.SELECTION)
 
 
-def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
+def _list(classes: Table, verified: Table, state: _Sketched[Table, Rows]) -> Table:
     step = partial(
         list_pairs,
         num_references=state.documents.num_references,
@@ -399,7 +391,7 @@ def _list(classes: Table, verified: Table, state: _Sketched) -> Table:
     return state.engine.map_classes(classes, verified, step, schema.ROW_PAIRS)
 
 
-def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
+def _count(classes: Table, verified: Table | None, state: _Sketched[Table, Rows]) -> int:
     """Count the pairs that `_list` would list; without verified documents, those of exact copies."""
     count = partial(
         count_pairs,
@@ -410,15 +402,8 @@ def _count(classes: Table, verified: Table | None, state: _Sketched) -> int:
     def step(copies: pa.Table, found: FoundPairs | None) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[count(copies, found)]], schema=schema.COUNTS)
 
-    return state.engine.total(
-        state.engine.map_classes(classes, verified, step, schema.COUNTS), "count"
-    )
-
-
-def _find_priorities(state: _Sketched, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-    return state.engine.lookup(pa.table({"row": rows}), "row", state.sketches, ["priority"]).column(
-        "priority"
-    )
+    counts = state.engine.map_classes(classes, verified, step, schema.COUNTS)
+    return state.engine.total(counts, "count")
 
 
 def warn_of_many(num_pairs: int, watch: Watch) -> None:

@@ -8,9 +8,10 @@ tables of the engine have an order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 _ROW = pa.field("row", pa.int64(), nullable=False)
@@ -332,6 +333,11 @@ def partnered(verified: pa.Table) -> pa.RecordBatch:
     similarities = one_array(verified.column("partner_similarities")).flatten()
     rows = np.repeat(verified.column("row").to_numpy(), partners.value_lengths().to_numpy())
     return pa.record_batch([pa.array(rows), partners.flatten(), similarities], schema=PARTNERED)
+
+
+def batch_of(columns: pa.Schema, *values: npt.NDArray[Any]) -> pa.RecordBatch:
+    """Return arrays as a batch with these columns."""
+    return pa.record_batch([pa.array(column) for column in values], schema=columns)
 
 
 def one_batch(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

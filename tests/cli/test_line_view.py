@@ -1,15 +1,12 @@
-"""Code and other short lines: both texts by lines, with their numbers."""
+"""Code and other short lines by lines, with their numbers; prose by words."""
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from neardup.cli import line_view
-from neardup.cli.diff import differ, split_words, word_lines
+from neardup.cli.diff import differ, differ_by_lines, split_words, word_lines
 
 CODE = """def area(width, height):
     # of a rectangle
@@ -22,12 +19,20 @@ def volume(width, height, depth):
 
 
 def shown(text_a, text_b):
-    rows = line_view.line_rows(text_a, text_b, differ(text_a, text_b))
-    return (
-        None
-        if rows is None
-        else [line.plain for line in line_view.unified_lines(line_view.fold_lines(rows, "…"))]
-    )
+    passages = line_view.by_lines(text_a, text_b, differ(text_a, text_b))
+    if passages is None:
+        return None
+    folded = line_view.fold(passages, line_view.LINES, "…")
+    return [line.plain for line in line_view.draw_lines(folded, "…")]
+
+
+def shown_words(text_a, text_b):
+    folded = line_view.fold(differ(text_a, text_b), line_view.WORDS, "…")
+    return [line.plain for line in line_view.draw_words(folded, (text_a, text_b), "…")]
+
+
+def numbers(start, stop):
+    return " ".join(map(str, range(start, stop)))
 
 
 def test_code_keeps_line_breaks_indentation_and_line_numbers():
@@ -70,9 +75,8 @@ def test_long_and_numerous_differences_are_truncated_and_counted():
         "  102   2  end line",
     ]
     lines = [f"{'x' if number % 3 == 0 else 'same'} {number}" for number in range(360)]
-    assert (
-        shown("\n".join(lines), "\n".join(lines).replace("x ", "y "))[-1] == "  … 20 more places …"
-    )
+    *_, last = shown("\n".join(lines), "\n".join(lines).replace("x ", "y "))
+    assert last == "  … 20 more places differ …"
 
 
 def test_prose_and_moved_line_breaks_are_compared_by_words():
@@ -86,19 +90,12 @@ def test_prose_and_moved_line_breaks_are_compared_by_words():
     assert shown("one line", "another line") is None
 
 
-def test_control_characters_are_escaped_and_tabs_become_spaces():
-    assert shown("a\x1b[2J\tb\nsame", "c\nsame")[0] == "- 1    a\\x1b[2J   b"
-
-
-def test_two_columns_stay_within_the_terminal():
-    console = Console(width=80, record=True, file=io.StringIO(), markup=False)
-    rows = line_view.line_rows(
-        CODE, CODE.replace("area", "surface"), differ(CODE, CODE.replace("area", "surface"))
-    )
-    console.print(line_view.beside_lines(rows, "A  one", "B  two"))
-    printed = console.export_text()
-    assert max(map(len, printed.splitlines())) <= 80
-    assert "def surface(width, height):" in printed
+def test_tabs_become_spaces_and_very_long_lines_are_cut():
+    assert shown("a\tb\nc\nd", "a\tb\nc\ne")[0] == "  1 1  a   b"
+    many = "short\n" * 20
+    *_, removed, added = shown(f"{many}{'x' * 500}", f"{many}same")
+    assert removed.endswith("x (100 more)")
+    assert added == "+    21  same"
 
 
 lines = st.lists(st.sampled_from(["a b", "a", "c d e", "", "灯台", "f"]), max_size=30).map(
@@ -107,15 +104,15 @@ lines = st.lists(st.sampled_from(["a b", "a", "c d e", "", "灯台", "f"]), max_
 
 
 @given(lines, lines)
-def test_a_diff_has_every_line_of_both_texts_once(text_a, text_b):
-    rows = line_view.line_rows(text_a, text_b, differ(text_a, text_b))
-    if rows is None:
-        return
-    for text, side in ((text_a, 0), (text_b, 1)):
-        numbered = {row[side]: row[side + 2] for row in rows if row[side] is not None}
-        assert list(numbered.items()) == list(enumerate(text.split("\n"), 1))
-        assert sum(row[side] is not None for row in rows) == len(numbered)
-    assert all(split_words(row.text_a) == split_words(row.text_b) for row in rows if row.is_equal)
+def test_a_diff_by_lines_has_every_line_of_both_texts_once(text_a, text_b):
+    passages = differ_by_lines(text_a, text_b)
+    assert [line for passage in passages for line in passage.words_a] == text_a.split("\n")
+    assert [line for passage in passages for line in passage.words_b] == text_b.split("\n")
+    for passage in passages:
+        words_a, words_b = (
+            [line.split() for line in side] for side in (passage.words_a, passage.words_b)
+        )
+        assert (words_a == words_b) == passage.is_equal
 
 
 @given(lines)
@@ -124,3 +121,51 @@ def test_every_word_has_its_line_number(text):
         number for number, line in enumerate(text.split("\n"), 1) for _ in split_words(line)
     ]
     assert word_lines(text).tolist() == expected
+
+
+def test_differences_have_markers():
+    assert shown_words("to be or not", "to see or not") == ["  to", "- be", "+ see", "  or not"]
+
+
+def test_long_equal_passages_of_words_are_folded_except_some_context():
+    shown = shown_words(f"one {numbers(0, 100)} two", f"eins {numbers(0, 100)} zwei")
+    assert shown == [
+        "- one",
+        "+ eins",
+        "  0 1 2 3 4 5 6 7",
+        "  … 84 equal words …",
+        "  92 93 94 95 96 97 98 99",
+        "- two",
+        "+ zwei",
+    ]
+
+
+def test_equal_passages_at_both_ends_are_folded_from_the_outside():
+    shown = shown_words(
+        f"{numbers(0, 50)} x {numbers(50, 100)}", f"{numbers(0, 50)} y {numbers(50, 100)}"
+    )
+    assert shown == [
+        "  … 42 equal words …",
+        "  42 43 44 45 46 47 48 49",
+        "- x",
+        "+ y",
+        "  50 51 52 53 54 55 56 57",
+        "  … 42 equal words …",
+    ]
+
+
+def test_a_long_difference_is_truncated_and_counted():
+    removed, *_ = shown_words(numbers(0, 1000), "x")
+    assert removed.startswith("- 0 1 2")
+    assert removed.endswith(" 149 … 850 more words …")
+
+
+def test_differences_beyond_the_limit_are_counted():
+    spaced = [f"{numbers(100 * n, 100 * n + 5)} {{}}{n}" for n in range(130)]
+    shown = shown_words(" ".join(spaced).replace("{}", "a"), " ".join(spaced).replace("{}", "b"))
+    assert shown[-1] == "  … 30 more places differ …"
+    assert sum(line.startswith("- ") for line in shown) == line_view.MAX_PLACES
+
+
+def test_text_that_looks_like_markup_is_shown_verbatim():
+    assert shown_words("[bold]a[/bold]", "[red]b") == ["- [bold]a[/bold]", "+ [red]b"]

@@ -37,11 +37,10 @@ def places_of(text):
     """First byte of every word of a text, and the byte behind it."""
     source = np.frombuffer(text.encode(), np.uint8)
     source.flags.writeable = False
-    starts = np.zeros(source.size + 1, np.int64)
-    stops = np.zeros(source.size + 1, np.int64)
+    edges = np.zeros(2 * source.size + 2, np.int64)
     ends = np.zeros(2, np.int64)
-    words.locate_words(source, np.array([0, source.size]), TABLE, starts, stops, ends)
-    return list(zip(starts[: ends[1]].tolist(), stops[: ends[1]].tolist(), strict=True))
+    words.locate_words(source, np.array([0, source.size]), TABLE, edges, ends)
+    return list(map(tuple, edges[: 2 * ends[1]].reshape(-1, 2).tolist()))
 
 
 def words_of(text):

@@ -50,11 +50,11 @@ def hashed(kernel, data, offsets, *, fold_numbers=False):
 
 
 def located(kernel, data, offsets):
-    starts = np.zeros(len(data) + 1, np.int64)
-    stops = np.zeros(len(data) + 1, np.int64)
+    edges = np.zeros(2 * len(data) + 2, np.int64)
     ends = np.zeros(len(offsets), np.int64)
-    kernel(readonly(data), np.array(offsets, np.int64), TABLE, starts, stops, ends)
-    return starts[: ends[-1]].tolist(), stops[: ends[-1]].tolist(), ends.tolist()
+    kernel(readonly(data), np.array(offsets, np.int64), TABLE, edges, ends)
+    found = edges[: 2 * ends[-1]].tolist()
+    return found[0::2], found[1::2], ends.tolist()
 
 
 def joined(texts):

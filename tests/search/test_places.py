@@ -42,7 +42,7 @@ def find_stretches(texts, min_words, groups=None, arrays=None, room=0):
     for batch in documents.read(0, lambda _: None):
         places.store_words(batch, islands, stored, config)
     finder = places.PlaceFinder(found, at, stored, (shape.gram, shape.num_grams - 1))
-    stretches = finder.find(engine.side_by_side, lambda _: arrays.drop_pages())
+    stretches = finder.find(engine.side_by_side, lambda _: arrays.drop_pages(), arrays, room)
     return [
         passage_oracle.Place(doc, start, windows + min_words - 1, source, source_start)
         for doc, start, windows, source, source_start in zip(

@@ -71,14 +71,11 @@ def _is_cached(dispatcher: Any) -> bool:
 
 def _num_kernels() -> int:
     """The number of loaded kernels; a run compiles those that it calls."""
-    modules = [
-        module for name, module in list(sys.modules.items()) if name.startswith("neardup.kernels.")
-    ]
-    # Iterate over a copy: other threads may be importing modules.
-    kernels = {
-        id(value)
-        for module in modules
-        for value in list(vars(module).values())
-        if _is_cached(value)
-    }
+    kernels = set()
+    # Iterate over copies: other threads may be importing modules.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("neardup.kernels."):
+            for value in list(vars(module).values()):
+                if _is_cached(value):
+                    kernels.add(id(value))
     return len(kernels)

@@ -1,6 +1,6 @@
-"""A word-by-word diff of two texts, in time about linear in their size.
+"""A word-by-word or line-by-line diff of two texts, in time about linear in their size.
 
-Long runs of words that occur once in each text are anchors; only the short gaps between anchors are
+Runs of words that occur once in each text are anchors; only the short gaps between anchors are
 compared word by word. Texts of 10 MB take seconds; comparing every word with every other would take
 hours.
 """
@@ -12,7 +12,7 @@ import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +34,14 @@ _ALL_CELLS: Final = 20_000_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Passage:
-    """Consecutive words; both sides are the same list if the texts are equal there."""
+    """Consecutive words, or lines; both sides are the same list if the texts are equal there."""
 
     is_equal: bool
     words_a: list[str]
     words_b: list[str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Gap:
+class _Gap(NamedTuple):
     """Words [start_a, stop_a) of one text and [start_b, stop_b) of the other, not matched yet."""
 
     start_a: int
@@ -53,15 +52,6 @@ class _Gap:
     @property
     def cells(self) -> int:
         return (self.stop_a - self.start_a) * (self.stop_b - self.start_b)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
-class _Block:
-    """`length` equal words from `at_a` and `at_b` on."""
-
-    at_a: int
-    at_b: int
-    length: int
 
 
 def split_words(text: str) -> list[str]:
@@ -79,15 +69,21 @@ def word_lines(text: str) -> Numbers:
     >>> word_lines("to be\n\nor 灯台").tolist()
     [1, 1, 3, 3, 3]
     """
-    breaks = np.array([found.start() for found in _BREAK.finditer(text)], np.int64)
-    starts = np.array([found.start() for found in _BARE_WORD.finditer(text)], np.int64)
-    return np.searchsorted(breaks, starts).astype(np.int64) + 1
+    breaks = [found.start() for found in _BREAK.finditer(text)]
+    starts = [found.start() for found in _BARE_WORD.finditer(text)]
+    lines = np.searchsorted(np.array(breaks, np.int64), np.array(starts, np.int64))
+    return lines.astype(np.int64) + 1
 
 
 def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbers]:
-    """Give equal words of two texts equal numbers; the space after a word does not count."""
+    """Give equal words, or lines, of two texts equal numbers; white space around and between words does not count."""
     numbers: dict[str, int] = {}
     return _number(words_a, numbers), _number(words_b, numbers)
+
+
+def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
+    plain = (" ".join(word.split()) for word in words)
+    return np.array([numbers.setdefault(word, len(numbers)) for word in plain], np.int64)
 
 
 def differ(text_a: str, text_b: str) -> list[Passage]:
@@ -96,64 +92,67 @@ def differ(text_a: str, text_b: str) -> list[Passage]:
     >>> [(p.is_equal, "".join(p.words_a), "".join(p.words_b)) for p in differ("to be or not", "to see or not")]
     [(True, 'to ', 'to '), (False, 'be ', 'see '), (True, 'or not', 'or not')]
     """
-    words_a, words_b = split_words(text_a), split_words(text_b)
+    return list(_passages(split_words(text_a), split_words(text_b)))
+
+
+def differ_by_lines(text_a: str, text_b: str) -> list[Passage]:
+    r"""Return the passages of two texts as `differ` does, but of whole lines.
+
+    >>> [(p.is_equal, p.words_a, p.words_b) for p in differ_by_lines("to\nbe", "to\nsee")]
+    [(True, ['to'], ['to']), (False, ['be'], ['see'])]
+    """
+    return list(_passages(text_a.split("\n"), text_b.split("\n")))
+
+
+def _passages(words_a: list[str], words_b: list[str]) -> Iterator[Passage]:
     ids_a, ids_b = number_words(words_a, words_b)
-    passages: list[Passage] = []
+    partners = _partners(ids_a, ids_b)
+    matched = np.flatnonzero(partners >= 0)
+    whole = _Gap(0, len(words_a), 0, len(words_b))
     end_a = end_b = 0
-    for block in [*_join(sorted(_match(ids_a, ids_b))), _Block(len(words_a), len(words_b), 0)]:
-        if end_a < block.at_a or end_b < block.at_b:
-            passages.append(
-                Passage(False, words_a[end_a : block.at_a], words_b[end_b : block.at_b])
-            )
-        end_a, end_b = block.at_a + block.length, block.at_b + block.length
-        if block.length:
-            passages.append(Passage(True, words_a[block.at_a : end_a], words_b[block.at_b : end_b]))
-    return passages
+    for gap in _between(whole, matched, partners[matched]):
+        if gap.start_a > end_a:
+            yield Passage(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
+        yield Passage(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])
+        end_a, end_b = gap.stop_a, gap.stop_b
+    if end_a < len(words_a):
+        yield Passage(True, words_a[end_a:], words_b[end_b:])
 
 
-def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
-    return np.array([numbers.setdefault(word.rstrip(), len(numbers)) for word in words], np.int64)
-
-
-def _match(ids_a: Numbers, ids_b: Numbers) -> Iterator[_Block]:
+def _partners(ids_a: Numbers, ids_b: Numbers) -> Numbers:
+    """Match words of a with equal words of b, in the same order: their positions in b, -1 without a match."""
+    partners = np.full(ids_a.size, -1, np.int64)
     gaps = [_Gap(0, ids_a.size, 0, ids_b.size)]
     for num_words in _ANCHOR_WORDS:
         left: list[_Gap] = []
         for gap in gaps:
-            rest, *blocks = _trim(ids_a, ids_b, gap)
-            yield from blocks
+            rest = _trim(ids_a, ids_b, gap, partners)
             if rest.cells <= _GAP_CELLS:
                 left.append(rest)
                 continue
-            anchors = _anchors(ids_a, ids_b, rest, num_words)
-            yield from anchors
-            left += _between(rest, anchors)
+            at_a, at_b = _anchors(ids_a, ids_b, rest, num_words)
+            partners[at_a] = at_b
+            left += _between(rest, at_a, at_b)
         gaps = left
     cells_left = _ALL_CELLS
     for gap in gaps:
-        rest, *blocks = _trim(ids_a, ids_b, gap)
-        yield from blocks
+        rest = _trim(ids_a, ids_b, gap, partners)
         if 0 < rest.cells <= min(_GAP_CELLS, cells_left):
             cells_left -= rest.cells
-            yield from _match_all(ids_a, ids_b, rest)
+            _match_all(ids_a, ids_b, rest, partners)
+    return partners
 
 
-def _trim(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> tuple[_Gap, *tuple[_Block, ...]]:
-    """Strip equal words from both ends of a gap."""
-    if not gap.cells:
-        return (gap,)
-    size = min(gap.stop_a - gap.start_a, gap.stop_b - gap.start_b)
-    before = _num_equal(
-        ids_a[gap.start_a : gap.start_a + size], ids_b[gap.start_b : gap.start_b + size]
-    )
+def _trim(ids_a: Numbers, ids_b: Numbers, gap: _Gap, partners: Numbers) -> _Gap:
+    """Match equal words at both ends of a gap; return what is left of it."""
+    start_a, stop_a, start_b, stop_b = gap
+    size = min(stop_a - start_a, stop_b - start_b)
+    before = _num_equal(ids_a[start_a : start_a + size], ids_b[start_b : start_b + size])
+    partners[start_a : start_a + before] = np.arange(start_b, start_b + before)
     size -= before
-    after = _num_equal(
-        ids_a[gap.stop_a - size : gap.stop_a][::-1],
-        ids_b[gap.stop_b - size : gap.stop_b][::-1],
-    )
-    rest = _Gap(gap.start_a + before, gap.stop_a - after, gap.start_b + before, gap.stop_b - after)
-    blocks = (_Block(gap.start_a, gap.start_b, before), _Block(rest.stop_a, rest.stop_b, after))
-    return (rest, *(block for block in blocks if block.length))
+    after = _num_equal(ids_a[stop_a - size : stop_a][::-1], ids_b[stop_b - size : stop_b][::-1])
+    partners[stop_a - after : stop_a] = np.arange(stop_b - after, stop_b)
+    return _Gap(start_a + before, stop_a - after, start_b + before, stop_b - after)
 
 
 def _num_equal(ids_a: Numbers, ids_b: Numbers) -> int:
@@ -162,20 +161,18 @@ def _num_equal(ids_a: Numbers, ids_b: Numbers) -> int:
     return int(different.argmax()) if different.any() else different.size
 
 
-def _anchors(ids_a: Numbers, ids_b: Numbers, gap: _Gap, num_words: int) -> list[_Block]:
-    """The heaviest chain of runs that occur once on each side of a gap, in the same order on both."""
+def _anchors(ids_a: Numbers, ids_b: Numbers, gap: _Gap, num_words: int) -> tuple[Numbers, Numbers]:
+    """The starts of runs of words that occur once on each side of a gap, as many as have the same order on both."""
     at_a, keys_a = _single_runs(ids_a[gap.start_a : gap.stop_a], num_words)
     at_b, keys_b = _single_runs(ids_b[gap.start_b : gap.stop_b], num_words)
     _, from_a, from_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
     order = np.argsort(at_a[from_a])
-    at_a, at_b = at_a[from_a][order] + gap.start_a, at_b[from_b][order] + gap.start_b
-    if not at_a.size:
-        return []
-    breaks = np.flatnonzero((np.diff(at_a) != 1) | (np.diff(at_b) != 1)) + 1
-    starts, stops = np.r_[0, breaks], np.r_[breaks, at_a.size]
-    lengths = stops - starts + num_words - 1
-    runs = zip(at_a[starts].tolist(), at_b[starts].tolist(), lengths.tolist(), strict=True)
-    return _without_overlap(_heaviest_chain([_Block(*run) for run in runs]), ids_a, ids_b)
+    at_a = at_a[from_a][order] + gap.start_a
+    at_b = at_b[from_b][order] + gap.start_b
+    is_equal = ids_a[at_a] == ids_b[at_b]  # keys of different words may collide
+    at_a, at_b = at_a[is_equal], at_b[is_equal]
+    chosen = _longest_increasing(at_b.tolist())
+    return at_a[chosen], at_b[chosen]
 
 
 def _single_runs(ids: Numbers, num_words: int) -> tuple[Numbers, npt.NDArray[np.uint64]]:
@@ -184,82 +181,47 @@ def _single_runs(ids: Numbers, num_words: int) -> tuple[Numbers, npt.NDArray[np.
         return np.empty(0, np.int64), np.empty(0, np.uint64)
     keys = np.zeros(ids.size - num_words + 1, np.uint64)
     for offset in range(num_words):
-        keys = (
-            keys * np.uint64(0x9E3779B97F4A7C15)
-            + ids[offset : offset + keys.size].astype(np.uint64)
-            + np.uint64(1)
-        )
+        added = ids[offset : offset + keys.size].astype(np.uint64)
+        keys = keys * np.uint64(0x9E3779B97F4A7C15) + added + np.uint64(1)
     single, at, counts = np.unique(keys, return_index=True, return_counts=True)
     return at[counts == 1].astype(np.int64), single[counts == 1]
 
 
-def _heaviest_chain(runs: list[_Block]) -> list[_Block]:
-    """Of runs ordered by a, choose the increasing subsequence in b with the most words in total."""
-    ends: list[int] = []  # at_b of chains worth continuing; both at_b and the weights increase
-    weights: list[int] = []
+def _longest_increasing(values: list[int]) -> Numbers:
+    """The positions of a longest increasing subsequence."""
+    ends: list[
+        int
+    ] = []  # of the subsequences of each length, the smallest last value, and where it is
     tails: list[int] = []
     before: list[int] = []
-    for number, run in enumerate(runs):
-        at = bisect_left(ends, run.at_b)
-        weight = run.length + (weights[at - 1] if at else 0)
-        before.append(tails[at - 1] if at else -1)
-        stop = at
-        while stop < len(ends) and weights[stop] <= weight:
-            stop += 1
-        ends[at:stop] = [run.at_b]
-        weights[at:stop] = [weight]
-        tails[at:stop] = [number]
-    chain = []
-    number = tails[-1]
-    while number >= 0:
-        chain.append(runs[number])
+    for number, value in enumerate(values):
+        length = bisect_left(ends, value)
+        ends[length : length + 1] = [value]
+        tails[length : length + 1] = [number]
+        before.append(tails[length - 1] if length else -1)
+    chosen = np.empty(len(tails), np.int64)
+    number = tails[-1] if tails else -1
+    for length in reversed(range(len(tails))):
+        chosen[length] = number
         number = before[number]
-    return chain[::-1]
+    return chosen
 
 
-def _without_overlap(chain: list[_Block], ids_a: Numbers, ids_b: Numbers) -> list[_Block]:
-    """Cut runs that begin inside the previous one; drop those whose hashes merely collide."""
-    blocks: list[_Block] = []
-    end_a = end_b = 0
-    for run in chain:
-        skip = max(0, end_a - run.at_a, end_b - run.at_b)
-        block = _Block(run.at_a + skip, run.at_b + skip, run.length - skip)
-        end = (block.at_a + block.length, block.at_b + block.length)
-        if block.length > 0 and np.array_equal(
-            ids_a[block.at_a : end[0]], ids_b[block.at_b : end[1]]
-        ):
-            blocks.append(block)
-            end_a, end_b = end
-    return blocks
+def _between(gap: _Gap, at_a: Numbers, at_b: Numbers) -> list[_Gap]:
+    """What is left of a gap between the words that were matched in it."""
+    all_a = np.r_[gap.start_a - 1, at_a, gap.stop_a]
+    all_b = np.r_[gap.start_b - 1, at_b, gap.stop_b]
+    breaks = np.flatnonzero((np.diff(all_a) > 1) | (np.diff(all_b) > 1))
+    bounds = (all_a[breaks] + 1, all_a[breaks + 1], all_b[breaks] + 1, all_b[breaks + 1])
+    return [_Gap(*gap) for gap in zip(*(side.tolist() for side in bounds), strict=True)]
 
 
-def _between(gap: _Gap, blocks: list[_Block]) -> Iterator[_Gap]:
-    start_a, start_b = gap.start_a, gap.start_b
-    for block in [*blocks, _Block(gap.stop_a, gap.stop_b, 0)]:
-        yield _Gap(start_a, block.at_a, start_b, block.at_b)
-        start_a, start_b = block.at_a + block.length, block.at_b + block.length
-
-
-def _match_all(ids_a: Numbers, ids_b: Numbers, gap: _Gap) -> Iterator[_Block]:
+def _match_all(ids_a: Numbers, ids_b: Numbers, gap: _Gap, partners: Numbers) -> None:
     """Compare every word of one text with every word of the other."""
-    words_a, words_b = (
-        ids_a[gap.start_a : gap.stop_a].tolist(),
-        ids_b[gap.start_b : gap.stop_b].tolist(),
-    )
-    for match in difflib.SequenceMatcher(
-        None, words_a, words_b, autojunk=False
-    ).get_matching_blocks():
-        if match.size:
-            yield _Block(gap.start_a + match.a, gap.start_b + match.b, match.size)
-
-
-def _join(blocks: list[_Block]) -> list[_Block]:
-    """Join blocks that touch in both texts."""
-    joined: list[_Block] = []
-    for block in blocks:
-        last = joined[-1] if joined else None
-        if last and (last.at_a + last.length, last.at_b + last.length) == (block.at_a, block.at_b):
-            joined[-1] = _Block(last.at_a, last.at_b, last.length + block.length)
-        else:
-            joined.append(block)
-    return joined
+    words_a = ids_a[gap.start_a : gap.stop_a].tolist()
+    words_b = ids_b[gap.start_b : gap.stop_b].tolist()
+    matcher = difflib.SequenceMatcher(None, words_a, words_b, autojunk=False)
+    for match in matcher.get_matching_blocks():
+        at_a = gap.start_a + match.a
+        at_b = gap.start_b + match.b
+        partners[at_a : at_a + match.size] = np.arange(at_b, at_b + match.size)

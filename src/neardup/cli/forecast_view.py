@@ -13,7 +13,7 @@ _FEW_PAIRS: Final = 10
 
 def lines(estimate: Any) -> Iterator[str]:
     """List the cost and the result of each method."""
-    from neardup.cli.progress import BYTES, amount, duration
+    from neardup.cli.progress import BYTES, amount
 
     yield ""
     about = "" if estimate.sampled_ratio == 1 else "about "
@@ -22,29 +22,32 @@ def lines(estimate: Any) -> Iterator[str]:
     titles = [
         ("method", "bands x rows", "recall", "comparisons", "pairs", "memory", "disk", "time")
     ]
-    cells = [
-        (
-            forecast.method,
-            f"{forecast.bands} x {forecast.rows}" if forecast.bands else "-",
-            f"{forecast.recall_at_threshold:.4f}",
-            f"{forecast.candidates:,}",
-            f"{forecast.pairs:,}" if forecast.pairs or estimate.sampled_ratio == 1 else "unknown",
-            amount(forecast.memory_bytes, BYTES),
-            amount(forecast.disk_bytes, BYTES),
-            duration(forecast.seconds),
-        )
-        for forecast in estimate.forecasts
-    ]
+    is_whole = estimate.sampled_ratio == 1
+    cells = [_cells(forecast, is_whole=is_whole) for forecast in estimate.forecasts]
     widths = [max(map(len, column)) for column in zip(*titles, *cells, strict=True)]
     yield ""
     for row in titles + cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     if estimate.sampled_ratio < 1:
-        yield _doubt(
-            max((forecast.pairs for forecast in estimate.forecasts), default=0),
-            estimate.sampled_ratio,
-        )
+        most_pairs = max((forecast.pairs for forecast in estimate.forecasts), default=0)
+        yield _doubt(most_pairs, estimate.sampled_ratio)
     yield from (f"advice: {as_options(words)}." for words in estimate.advice)
+
+
+def _cells(forecast: Any, *, is_whole: bool) -> tuple[str, ...]:
+    """Return a row of the table; in a part of the documents, no pair means that their number is not known."""
+    from neardup.cli.progress import BYTES, amount, duration
+
+    return (
+        forecast.method,
+        f"{forecast.bands} x {forecast.rows}" if forecast.bands else "-",
+        f"{forecast.recall_at_threshold:.4f}",
+        f"{forecast.candidates:,}",
+        f"{forecast.pairs:,}" if forecast.pairs or is_whole else "unknown",
+        amount(forecast.memory_bytes, BYTES),
+        amount(forecast.disk_bytes, BYTES),
+        duration(forecast.seconds),
+    )
 
 
 def _doubt(num_pairs: int, ratio: float) -> str:

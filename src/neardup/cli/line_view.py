@@ -1,228 +1,171 @@
-"""Two texts line by line, with line numbers: lines that differ, some context, and notes about what was folded."""
+"""Two texts one below the other, by lines or by words: differences, some context, and notes about what was folded."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
-from neardup.cli.diff import Numbers, Passage, word_lines
-from neardup.cli.sides import MAX_PLACES, STYLE_A, STYLE_B
-from neardup.cli.visible import visible
+from neardup.cli.diff import Passage, differ_by_lines, word_lines
 
-CONTEXT_LINES: Final = 3
-# Nobody reads more of one difference on a terminal; omitted lines are counted.
-MAX_LINES: Final = 60
+# Nobody reads more on a terminal; what is omitted is counted.
+MAX_PLACES: Final = 100
 MAX_CHARACTERS: Final = 400
+STYLE_A: Final = "red"
+STYLE_B: Final = "green"
 # Lines of code and verse are short; those of prose hold a paragraph, and differ in a word.
 LONG_LINE: Final = 160
-_MAX_LINES: Final = 0.9
+_SHORT_LINES: Final = 0.9
 # Where most words are equal and most lines are not, line breaks have moved.
 _REFLOWED_WORDS: Final = 0.8
 
 
-class Row(NamedTuple):
-    """A line of each text, equal or different, or (with `note`) an omission; number None: no such line."""
+class Limits(NamedTuple):
+    """How many equal words or lines are shown around a difference, or folded, and how many different ones."""
 
-    number_a: int | None = None
-    number_b: int | None = None
-    text_a: str = ""
-    text_b: str = ""
-    is_equal: bool = True
+    unit: str
+    num_context: int
+    min_folded: int
+    max_shown: int
+
+
+WORDS: Final = Limits("words", num_context=8, min_folded=9, max_shown=150)
+LINES: Final = Limits("lines", num_context=3, min_folded=2, max_shown=60)
+
+
+class Piece(NamedTuple):
+    """A passage, or a part of it, and where it begins in each text; or a note about what is left out."""
+
+    passage: Passage = Passage(True, [], [])
+    at_a: int = 0
+    at_b: int = 0
     note: str = ""
 
 
-def line_rows(text_a: str, text_b: str, passages: list[Passage]) -> list[Row] | None:
-    """Return the lines of both texts side by side; None if a word-by-word view is clearer."""
+def by_lines(text_a: str, text_b: str, words: list[Passage]) -> list[Passage] | None:
+    """Return the passages of lines; None if those of words are clearer."""
     lines_a, lines_b = text_a.split("\n"), text_b.split("\n")
     if min(len(lines_a), len(lines_b)) < 2 or not _are_short(lines_a) or not _are_short(lines_b):
         return None
-    matched = _match_lines(word_lines(text_a), word_lines(text_b), passages)
-    num_words = sum(max(len(passage.words_a), len(passage.words_b)) for passage in passages)
-    num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
-    num_lines = max(sum(map(bool, map(str.strip, lines))) for lines in (lines_a, lines_b))
-    if 2 * len(matched) < num_lines and num_equal > _REFLOWED_WORDS * num_words:
+    passages = differ_by_lines(text_a, text_b)
+    num_lines = max(_num_used(lines_a), _num_used(lines_b))
+    equal_lines = sum(_num_used(passage.words_a) for passage in passages if passage.is_equal)
+    num_words = sum(max(len(passage.words_a), len(passage.words_b)) for passage in words)
+    equal_words = sum(len(passage.words_a) for passage in words if passage.is_equal)
+    if 2 * equal_lines < num_lines and equal_words > _REFLOWED_WORDS * num_words:
         return None
-    return list(_aligned(lines_a, lines_b, matched))
-
-
-def fold_lines(rows: Iterable[Row], ellipsis: str) -> Iterator[Row]:
-    """Shorten runs of equal lines and long differences; every omission is counted."""
-    runs = [
-        (is_equal, list(run))
-        for is_equal, run in itertools.groupby(rows, key=lambda row: row.is_equal)
-    ]
-    places = 0
-    for number, (is_equal, run) in enumerate(runs):
-        if is_equal:
-            yield from _fold_equal(run, number == 0, number == len(runs) - 1, ellipsis)
-            continue
-        if places == MAX_PLACES:
-            left = sum(not is_equal for is_equal, _ in runs[number:])
-            yield Row(note=f"{ellipsis} {left:,} more place{'s'[: left != 1]} {ellipsis}")
-            return
-        places += 1
-        yield from run[:MAX_LINES]
-        if len(run) > MAX_LINES:
-            yield Row(note=f"{ellipsis} {len(run) - MAX_LINES:,} more lines {ellipsis}")
-
-
-def unified_lines(rows: Iterable[Row]) -> Iterator[Text]:
-    """One line each: the numbers in both texts, then the line; minus for the first text, plus for the second."""
-    shown = list(rows)
-    width = max(
-        [len(str(number)) for row in shown for number in row[:2] if number is not None], default=1
-    )
-    for is_equal, run in itertools.groupby(shown, key=lambda row: row.is_equal):
-        for row in (held := list(run)):
-            if row.note:
-                yield Text(f"  {row.note}", "dim")
-            elif is_equal:
-                yield Text(
-                    f"  {_padded(row.number_a, width)} {_padded(row.number_b, width)}  {_line(row.text_a)}".rstrip()
-                )
-        if is_equal:
-            continue
-        for row in held:
-            if row.number_a is not None:
-                yield Text(
-                    f"- {row.number_a:>{width}} {'':>{width}}  {_line(row.text_a)}".rstrip(),
-                    STYLE_A,
-                )
-        for row in held:
-            if row.number_b is not None:
-                yield Text(
-                    f"+ {'':>{width}} {row.number_b:>{width}}  {_line(row.text_b)}".rstrip(),
-                    STYLE_B,
-                )
-
-
-def beside_lines(rows: Iterable[Row], title_a: str, title_b: str) -> Table:
-    """Two columns of lines with their numbers; a line that differs is coloured."""
-    table = Table(box=box.MINIMAL, expand=True)
-    for title in (title_a, title_b):
-        table.add_column("", justify="right", no_wrap=True)
-        table.add_column(Text(title), ratio=1, overflow="fold")
-    for row in rows:
-        if row.note:
-            table.add_row("", Text(row.note, "dim"), "", Text(row.note, "dim"))
-            continue
-        styles = ("", "") if row.is_equal else (STYLE_A, STYLE_B)
-        table.add_row(
-            *(_padded(row.number_a, 1), Text(_line(row.text_a), styles[0])),
-            *(_padded(row.number_b, 1), Text(_line(row.text_b), styles[1])),
-        )
-    return table
-
-
-def _padded(number: int | None, width: int) -> str:
-    return f"{'' if number is None else number:>{width}}"
-
-
-def _line(text: str) -> str:
-    if len(text) <= MAX_CHARACTERS:
-        cut = text
-    else:
-        cut = f"{text[:MAX_CHARACTERS]} ({len(text) - MAX_CHARACTERS:,} more)"
-    return visible(cut.expandtabs(4))
+    return passages
 
 
 def _are_short(lines: list[str]) -> bool:
-    used = [line for line in lines if line.strip()]
-    return sum(len(line) <= LONG_LINE for line in used) >= _MAX_LINES * len(used)
+    num_short = sum(bool(line.strip()) and len(line) <= LONG_LINE for line in lines)
+    return num_short >= _SHORT_LINES * _num_used(lines)
 
 
-def _match_lines(
-    lines_a: Numbers, lines_b: Numbers, passages: list[Passage]
-) -> list[tuple[int, int]]:
-    """The lines, from 0, whose words are exactly the words of one line of the other text."""
-    partner = np.full(lines_a.size, -1, np.int64)
-    at_a = at_b = 0
-    for passage in passages:
-        if passage.is_equal:
-            partner[at_a : at_a + len(passage.words_a)] = np.arange(
-                at_b, at_b + len(passage.words_b)
-            )
-        at_a, at_b = at_a + len(passage.words_a), at_b + len(passage.words_b)
-    numbers_a, starts_a, sizes_a = np.unique(lines_a, return_index=True, return_counts=True)
-    numbers_b, starts_b, sizes_b = np.unique(lines_b, return_index=True, return_counts=True)
-    whole_b = {
-        start: (size, number - 1) for start, size, number in _zipped(starts_b, sizes_b, numbers_b)
-    }
-    matched = []
-    for start, size, number in _zipped(starts_a, sizes_a, numbers_a):
-        first = int(partner[start])
-        found = whole_b.get(first)
-        if (
-            found
-            and found[0] == size
-            and np.array_equal(partner[start : start + size], np.arange(first, first + size))
-        ):
-            matched.append((number - 1, found[1]))
-    return matched
+def _num_used(lines: list[str]) -> int:
+    return sum(bool(line.strip()) for line in lines)
 
 
-def _zipped(*columns: Numbers) -> Iterator[tuple[int, ...]]:
-    return zip(*(column.tolist() for column in columns), strict=True)
+def fold(passages: list[Passage], limits: Limits, ellipsis: str) -> Iterator[Piece]:
+    """Leave out the middle of long equal passages, and everything after MAX_PLACES differences."""
+    at_a = at_b = num_places = 0
+    for number, passage in enumerate(passages):
+        size = len(passage.words_a)
+        if not passage.is_equal:
+            if num_places == MAX_PLACES:
+                left = sum(not later.is_equal for later in passages[number:])
+                what = "place differs" if left == 1 else "places differ"
+                yield Piece(note=f"{ellipsis} {left:,} more {what} {ellipsis}")
+                return
+            num_places += 1
+        head = limits.num_context if number > 0 else 0
+        tail = limits.num_context if number < len(passages) - 1 else 0
+        folded = size - head - tail
+        if passage.is_equal and folded >= limits.min_folded:
+            if head:
+                yield Piece(_part(passage, 0, head), at_a, at_b)
+            yield Piece(note=f"{ellipsis} {folded:,} equal {limits.unit} {ellipsis}")
+            if tail:
+                skipped = size - tail
+                yield Piece(_part(passage, skipped, size), at_a + skipped, at_b + skipped)
+        else:
+            yield Piece(passage, at_a, at_b)
+        at_a += size
+        at_b += len(passage.words_b)
 
 
-def _aligned(
-    lines_a: list[str], lines_b: list[str], matched: list[tuple[int, int]]
-) -> Iterator[Row]:
-    """All lines of both texts: matched ones side by side, with the differences in between."""
-    at_a = at_b = 0
-    for line_a, line_b in [*matched, (len(lines_a), len(lines_b))]:
-        between_a, between_b = lines_a[at_a:line_a], lines_b[at_b:line_b]
-        head = _num_blank(between_a, between_b)
-        tail = _num_blank(between_a[head:][::-1], between_b[head:][::-1])
-        stop_a, stop_b = line_a - tail, line_b - tail
-        yield from _beside(
-            lines_a, lines_b, (at_a, at_a + head), (at_b, at_b + head), is_equal=True
-        )
-        yield from _beside(
-            lines_a, lines_b, (at_a + head, stop_a), (at_b + head, stop_b), is_equal=False
-        )
-        yield from _beside(lines_a, lines_b, (stop_a, line_a), (stop_b, line_b), is_equal=True)
-        if line_a < len(lines_a):
-            yield Row(line_a + 1, line_b + 1, lines_a[line_a], lines_b[line_b])
-        at_a, at_b = line_a + 1, line_b + 1
+def _part(passage: Passage, start: int, stop: int) -> Passage:
+    return Passage(True, passage.words_a[start:stop], passage.words_b[start:stop])
 
 
-def _num_blank(lines_a: list[str], lines_b: list[str]) -> int:
-    """The number of lines at the start that are blank in both."""
-    return sum(
-        1
-        for _ in itertools.takewhile(
-            lambda lines: not "".join(lines).strip(), zip(lines_a, lines_b, strict=False)
-        )
-    )
+def draw_lines(pieces: Iterable[Piece], ellipsis: str) -> Iterator[Text]:
+    """One line each: the numbers in both texts, then the line; minus for the first text, plus for the second."""
+    shown = list(pieces)
+    ends = [
+        max(piece.at_a + len(piece.passage.words_a), piece.at_b + len(piece.passage.words_b))
+        for piece in shown
+    ]
+    width = len(str(max(ends, default=1)))
+    blank = " " * width
+    for passage, at_a, at_b, note in shown:
+        if note:
+            yield Text(f"  {note}", "dim")
+        elif passage.is_equal:
+            for offset, line in enumerate(passage.words_a, 1):
+                yield _line(f"  {at_a + offset:>{width}} {at_b + offset:>{width}}", line)
+        else:
+            for number, line in enumerate(passage.words_a[: LINES.max_shown], at_a + 1):
+                yield _line(f"- {number:>{width}} {blank}", line, STYLE_A)
+            yield from _omitted(passage.words_a, ellipsis)
+            for number, line in enumerate(passage.words_b[: LINES.max_shown], at_b + 1):
+                yield _line(f"+ {blank} {number:>{width}}", line, STYLE_B)
+            yield from _omitted(passage.words_b, ellipsis)
 
 
-def _beside(
-    lines_a: list[str],
-    lines_b: list[str],
-    span_a: tuple[int, int],
-    span_b: tuple[int, int],
-    *,
-    is_equal: bool,
-) -> Iterator[Row]:
-    for place_a, place_b in itertools.zip_longest(range(*span_a), range(*span_b)):
-        number_a, text_a = (None, "") if place_a is None else (place_a + 1, lines_a[place_a])
-        number_b, text_b = (None, "") if place_b is None else (place_b + 1, lines_b[place_b])
-        yield Row(number_a, number_b, text_a, text_b, is_equal or not f"{text_a}{text_b}".strip())
+def _line(numbers: str, line: str, style: str = "") -> Text:
+    more = ""
+    if len(line) > MAX_CHARACTERS:
+        more = f" ({len(line) - MAX_CHARACTERS:,} more)"
+    content = line[:MAX_CHARACTERS].expandtabs(4)
+    return Text(f"{numbers}  {content}{more}".rstrip(), style)
 
 
-def _fold_equal(run: list[Row], is_first: bool, is_last: bool, ellipsis: str) -> Iterator[Row]:
-    head = 0 if is_first else CONTEXT_LINES
-    tail = 0 if is_last else CONTEXT_LINES
-    if len(run) <= head + tail + 1:
-        yield from run
-        return
-    yield from run[:head]
-    yield Row(note=f"{ellipsis} {len(run) - head - tail:,} equal lines {ellipsis}")
-    yield from run[len(run) - tail :]
+def _omitted(lines: list[str], ellipsis: str) -> Iterator[Text]:
+    left = len(lines) - LINES.max_shown
+    if left > 0:
+        yield Text(f"  {ellipsis} {left:,} more lines {ellipsis}", "dim")
+
+
+def draw_words(pieces: Iterable[Piece], texts: tuple[str, str], ellipsis: str) -> Iterator[Text]:
+    """One line per passage, with the number of its first line; minus for the first text, plus for the second."""
+    has_lines = any("\n" in text.strip() for text in texts)
+    lines_a = word_lines(texts[0]).tolist() if has_lines else []
+    lines_b = word_lines(texts[1]).tolist() if has_lines else []
+    for passage, at_a, at_b, note in pieces:
+        if note:
+            yield Text(f"  {note}", "dim")
+        elif passage.is_equal:
+            yield Text(f"  {_place(lines_a, at_a)}{_words(passage.words_a)}")
+        else:
+            if passage.words_a:
+                shown = _shortened(passage.words_a, ellipsis)
+                yield Text(f"- {_place(lines_a, at_a)}{shown}", STYLE_A)
+            if passage.words_b:
+                shown = _shortened(passage.words_b, ellipsis)
+                yield Text(f"+ {_place(lines_b, at_b)}{shown}", STYLE_B)
+
+
+def _place(lines: Sequence[int], at: int) -> str:
+    return f"{lines[at]}: " if lines else ""
+
+
+def _words(words: list[str]) -> str:
+    return "".join(words).rstrip()
+
+
+def _shortened(words: list[str], ellipsis: str) -> str:
+    left = len(words) - WORDS.max_shown
+    if left <= 0:
+        return _words(words)
+    return f"{_words(words[: WORDS.max_shown])} {ellipsis} {left:,} more words {ellipsis}"

@@ -6,7 +6,6 @@ Everything from documents, ids and file names passes through `visible` before it
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import json
 import traceback
@@ -34,8 +33,6 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.explain import Explanation, ListedPair
     from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 
-# The minimum terminal width for two columns of text.
-SIDE_BY_SIDE_WIDTH: Final = 80
 MAX_MEMBERS: Final = 50
 MAX_MISSED: Final = 20
 
@@ -58,18 +55,15 @@ def progress(*, quiet: bool = False, say: Callable[[str], str] = as_options) -> 
     shown: Bars | Lines | NotebookBars
     if console.is_jupyter:
         shown = NotebookBars(show_in_notebook)
+    elif console.is_terminal:
+        shown = Bars(console)
     else:
-        if console.is_terminal:
-            shown = Bars(console)
-        else:
-            shown = Lines(lambda line: click.echo(line, err=True))
+        shown = Lines(lambda line: click.echo(line, err=True))
 
     def show(event: Event) -> None:
-        shown(
-            dataclasses.replace(event, message=visible(say(event.message)))
-            if isinstance(event, Warned)
-            else event
-        )
+        if isinstance(event, Warned):
+            event = Warned(visible(say(event.message)), event.is_urgent)
+        shown(event)
 
     watched = CompilationWatch(show)
     try:
@@ -212,17 +206,18 @@ def neighbours(found: Any, out: str | None) -> None:
             [f"{found.num_rows:,} neighbour{'s'[: found.num_rows != 1]}. Written to {out}"]
         )
         return
-    _print_lines(
-        [Text("similarity  rank  document  neighbour", "bold")]
-        if found.num_rows
-        else ["No neighbours."]
-    )
+    if not found.num_rows:
+        _print_lines(["No neighbours."])
+        return
+    _print_lines([Text("similarity  rank  document  neighbour", "bold")])
     for batch in found.to_batches(max_chunksize=1 << 16):
-        _print_lines(
-            f"{row['similarity']:10.4f}  {row['rank']:4}  {_place(row['doc_id'], row['file'], row['row'])}  "
-            f"{_place(row['neighbour_id'], row['neighbour_file'], row['neighbour_row'])}"
-            for row in batch.to_pylist()
-        )
+        _print_lines(map(_neighbour_line, batch.to_pylist()))
+
+
+def _neighbour_line(row: dict[str, Any]) -> str:
+    document = _place(row["doc_id"], row["file"], row["row"])
+    neighbour = _place(row["neighbour_id"], row["neighbour_file"], row["neighbour_row"])
+    return f"{row['similarity']:10.4f}  {row['rank']:4}  {document}  {neighbour}"
 
 
 def _audited(report: Report) -> Iterator[str]:
@@ -404,22 +399,19 @@ def _shingles(count: int) -> str:
 
 
 def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
-    """Print the differences between two texts: side by side on a wide terminal, otherwise one below the other.
+    """Print the differences between two texts: code line by line, prose word by word.
 
-    Code is shown line by line; if the texts are mostly different, the shared passages are listed
-    instead.
+    If the texts are mostly different, the shared passages are listed instead.
     """
     from neardup.cli import views
     from neardup.cli.diff import differ
 
-    console = _console()
     names = (visible(names[0]), visible(names[1]))
     with working("differ"):
         passages = differ(text_a, text_b)
     places = [passage for passage in passages if not passage.is_equal]
-    only_a, only_b = (
-        sum(len(getattr(place, words)) for place in places) for words in ("words_a", "words_b")
-    )
+    only_a = sum(len(place.words_a) for place in places)
+    only_b = sum(len(place.words_b) for place in places)
     if not places:
         _print_lines(["", "The two texts are equal, word for word."])
         return
@@ -427,15 +419,9 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     _print_lines(
         ["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."]
     )
-    is_wide = console.is_terminal and console.width >= SIDE_BY_SIDE_WIDTH
     titles = f"A  {names[0]}", f"B  {names[1]}"
-    for drawn in views.lay_out(
-        (text_a, text_b), passages, titles, is_wide=is_wide, symbols=_symbols(console)
-    ):
-        if isinstance(drawn, Table):
-            console.print(drawn)
-        else:
-            _print_lines([drawn])
+    ellipsis = _symbols(_console()).ellipsis
+    _print_lines(views.lay_out((text_a, text_b), passages, titles, ellipsis))
 
 
 def explanation(answer: Explanation, *, has_texts: bool) -> None:

@@ -35,11 +35,11 @@ class Part(NamedTuple):
 
 def is_mostly_different(passages: list[Passage]) -> bool:
     """Whether less than half of the words of the longer text occur in the other, in the same order."""
-    sizes = [
-        sum(len(getattr(passage, side)) for passage in passages) for side in ("words_a", "words_b")
-    ]
+    size_a = sum(len(passage.words_a) for passage in passages)
+    size_b = sum(len(passage.words_b) for passage in passages)
+    longer = max(size_a, size_b)
     num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
-    return max(sizes) >= _MIN_TEXT and 2 * num_equal < max(sizes)
+    return longer >= _MIN_TEXT and 2 * num_equal < longer
 
 
 def shared_parts(text_a: str, text_b: str) -> list[Part]:
@@ -53,10 +53,8 @@ def shared_parts(text_a: str, text_b: str) -> list[Part]:
     lines_a, lines_b = word_lines(text_a), word_lines(text_b)
     parts = []
     for at_a, at_b, size in _runs(ids_a, ids_b):
-        span_a, span_b = (
-            (int(lines[at]), int(lines[at + size - 1]))
-            for lines, at in ((lines_a, at_a), (lines_b, at_b))
-        )
+        span_a = int(lines_a[at_a]), int(lines_a[at_a + size - 1])
+        span_b = int(lines_b[at_b]), int(lines_b[at_b + size - 1])
         parts.append(
             Part(at_a, at_b, size, span_a, span_b, "".join(words_a[at_a : at_a + size]).rstrip())
         )

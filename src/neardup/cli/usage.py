@@ -94,10 +94,9 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
     message = _QUOTED.sub(r"\1", error.format_message()).rstrip(".")
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
-        if error.ctx:
-            options = [name for parameter in error.ctx.command.params for name in parameter.opts]
-        else:
-            options = []
+        options: list[str] = []
+        for parameter in error.ctx.command.params if error.ctx else ():
+            options += parameter.opts
         meant = nearest(error.option_name, options)
         hint = f"did you mean {meant}?" if meant else hint
     elif meant := getattr(error, "possible", None):

@@ -57,5 +57,5 @@ def _escaped(control: str) -> str:
 
 
 def _json_escaped(control: str) -> str:
-    units = control.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    units = control.encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
+    return "".join(f"\\u{unit}" for unit in units)

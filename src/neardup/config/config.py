@@ -333,12 +333,11 @@ class Config(_RecordsGiven):
         for name in given:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1)
-                raise ConfigError(
-                    f"unknown setting `{name}`",
-                    hint=f"did you mean `{near[0]}`?"
-                    if near
-                    else f"the settings are {', '.join(names)}",
-                )
+                if near:
+                    hint = f"did you mean `{near[0]}`?"
+                else:
+                    hint = f"the settings are {', '.join(names)}"
+                raise ConfigError(f"unknown setting `{name}`", hint=hint)
         if base is None:
             values = {}
         else:

@@ -21,9 +21,10 @@ Bools = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.uint8]
 CountStep = Callable[[pa.RecordBatch, Counts], None]
 Advance = Callable[[int], None]
-# The table and the row selection of an engine, opaque to all other code.
-Table = Any
-Rows = Any
+# The tables and the row selections of an engine: `LocalTable` and a mask on one machine, `SparkTable`
+# and `Chosen` on Spark. Code for any engine is generic in both, and cannot look inside.
+Table = TypeVar("Table")
+Rows = TypeVar("Rows")
 R = TypeVar("R")
 Sort = Callable[[Iterable[pa.RecordBatch], pa.Schema, Sequence[SortKey]], Iterator[pa.RecordBatch]]
 
@@ -161,7 +162,7 @@ class ComponentSteps(NamedTuple):
     cost: Callable[[I64, I64], I64]
 
 
-class Engine(Protocol):
+class Engine(Protocol[Table, Rows]):
     """Where stages run: on the threads of one process, or on a cluster. All engines return equal rows.
 
     A stage is a function from Arrow batch to Arrow batch, independent of the engine. An engine
@@ -179,15 +180,14 @@ class Engine(Protocol):
         counting                       report how many rows a step is done with
         once                           materialise a table that is used more than once
 
-    A `Table` is opaque: only the engine that made it, and code for that engine, looks inside. Every
-    table has one or two row columns. Tables from `once` are sorted by `schema.row_order`, if the
+    Only the engine that made a `Table`, and code for that engine, looks inside. Every table has one
+    or two row columns. Tables from `once` are sorted by `schema.row_order`, if the
     tables of this engine have an order at all; so are those from `map_classes`, whose steps yield
     rows in that order. A step with a name is a checkpoint: a resumed run does not repeat it.
     """
 
-    @property
-    def secret(self) -> bytes:
-        """The secret of the digests of this run, also after it is resumed."""
+    # The secret of the digests of this run, also after it is resumed.
+    secret: bytes
 
     def map_documents(
         self, documents: Any, step: DocumentStep, schema: pa.Schema, advance: Advance

@@ -101,9 +101,8 @@ def put_batch(change: Change, batch: Batch, sketches: Sketches, settings: IndexS
     ]
     if batch.facts != Facts():
         documents = [batch.facts.of(document, at) for at, document in enumerate(documents)]
-    change.put(
-        documents, sketches, batch.contents.to_pylist() if settings.store == "text" else None
-    )
+    texts = batch.contents.to_pylist() if settings.store == "text" else None
+    change.put(documents, sketches, texts)
 
 
 def query_many(
@@ -118,11 +117,7 @@ def query_many(
     tables = [shape.empty_table()]
     for batch in read:
         rejected += batch.rejected
-        sketches = sketch_batch(batch.contents, settings)
-        for first in range(0, len(batch.ids), SPAN):
-            chosen = take_sketches(
-                sketches, np.arange(first, min(first + SPAN, len(batch.ids))), settings.config
-            )
+        for first, chosen in _spans(sketch_batch(batch.contents, settings), settings):
 
             def ask(view: StoreView, chosen: Sketches = chosen) -> list[list[Hit]]:
                 return search(view, chosen, options, settings)
@@ -135,27 +130,33 @@ def best_matches(
     view: StoreView, contents: pa.Array, threshold: float, settings: IndexSettings
 ) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
-    sketches = sketch_batch(contents, settings)
     places: list[int] = []
-    best: list[Hit] = []
-    for first in range(0, sketches.sizes.size, SPAN):
-        chosen = take_sketches(
-            sketches, np.arange(first, min(first + SPAN, sketches.sizes.size)), settings.config
-        )
+    documents: list[Document] = []
+    similarities: list[float] = []
+    for first, chosen in _spans(sketch_batch(contents, settings), settings):
         results = search(view, chosen, QueryOptions(1, threshold), settings)
-        places += [first + at for at, ranked in enumerate(results) if ranked]
-        best += [ranked[0] for ranked in results if ranked]
-    documents = [hit.document for hit in best]
-    similarities = [hit.similarity for hit in best]
+        for place, hits in enumerate(results, first):
+            for hit in hits:
+                places.append(place)
+                documents.append(hit.document)
+                similarities.append(hit.similarity)
     return BestMatches(np.array(places, np.int64), documents, similarities)
 
 
+def _spans(sketches: Sketches, settings: IndexSettings) -> Iterator[tuple[int, Sketches]]:
+    """Cut queries into spans; yield each with the place of its first."""
+    num_queries = sketches.sizes.size
+    for first in range(0, num_queries, SPAN):
+        own = np.arange(first, min(first + SPAN, num_queries))
+        yield first, take_sketches(sketches, own, settings.config)
+
+
 def _as_table(ids: Sequence[str], results: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
-    rows = [
-        (doc_id, document.doc_id, similarity, place, *shares)[: len(shape)]
-        for doc_id, hits in zip(ids, results, strict=True)
-        for place, (document, similarity, *shares) in enumerate(hits, 1)
-    ]
+    rows = []
+    for doc_id, hits in zip(ids, results, strict=True):
+        for place, (document, similarity, *shares) in enumerate(hits, 1):
+            row = (doc_id, document.doc_id, similarity, place, *shares)
+            rows.append(row[: len(shape)])
     return _table(rows, shape)
 
 
@@ -172,11 +173,12 @@ def handle_duplicate(change: Change, doc_id: str, match: Document, on_duplicate:
     if on_duplicate == "replace":
         change.remove([match])
         return
-    first = change.now if match.first_matched is None else match.first_matched
-    times_matched = match.times_matched + 1
-    change.update(
-        [match._replace(times_matched=times_matched, first_matched=first, last_matched=change.now)]
+    counted = match._replace(
+        times_matched=match.times_matched + 1,
+        first_matched=change.now if match.first_matched is None else match.first_matched,
+        last_matched=change.now,
     )
+    change.update([counted])
     if on_duplicate == "link":
         change.link(doc_id, match.number)
 
@@ -246,16 +248,16 @@ class _InTurn:
 
     def _best(self, at: int) -> tuple[Document, float] | None:
         """The most similar document before this one; among equals, the one inserted first."""
-        best = next(
-            (hit[:2] for hit in self._ranked[at] if hit.document.number not in self._gone), None
-        )
+        best = None
+        for hit in self._ranked[at]:
+            if hit.document.number not in self._gone:
+                best = hit.document, hit.similarity
+                break
         for place, similarity in self._own[at]:
             document = self._documents.get(place)
-            if (
-                document is None
-                or document.number in self._gone
-                or document.is_expired(self._change.now)
-            ):
+            if document is None or document.number in self._gone:
+                continue
+            if document.is_expired(self._change.now):
                 continue
             if best is None or (similarity, -document.number) > (best[1], -best[0].number):
                 best = document, similarity
@@ -265,14 +267,13 @@ class _InTurn:
         return self._change.fetch([document.number])[document.number]
 
     def _store(self, at: int, doc_id: str) -> None:
-        document = self._batch.facts.of(Document(self._change.next_number, doc_id, time.time()), at)
+        bare = Document(self._change.next_number, doc_id, time.time())
+        document = self._batch.facts.of(bare, at)
+        texts = None
         if self._settings.store == "text":
             texts = [self._batch.contents[at].as_py()]
-        else:
-            texts = None
-        self._change.put(
-            [document], take_sketches(self._sketches, np.array([at]), self._settings.config), texts
-        )
+        own = take_sketches(self._sketches, np.array([at]), self._settings.config)
+        self._change.put([document], own, texts)
         self._documents[at] = document
 
 
@@ -375,7 +376,8 @@ def _with_usable_ids(batch: Batch) -> Batch:
             usable.append(place)
     if len(usable) == len(batch.ids):
         return batch
-    return batch.take(usable)._replace(rejected=rejected)
+    chosen = batch.take(usable)
+    return Batch(chosen.ids, chosen.contents, rejected, chosen.facts)
 
 
 def _last_places(ids: Sequence[str]) -> list[int]:

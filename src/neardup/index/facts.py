@@ -7,7 +7,7 @@ import json
 import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.index.sketches import damaged
-from neardup.index.store import Document
+from neardup.index.store import Document, is_expired
 from neardup.io.columns.column_values import values_of
 
 # The arguments that name them, which are also the columns where they are looked for.
@@ -28,7 +28,6 @@ MAX_PAYLOAD: Final = 1 << 16
 # Python parses JSON recursively, so a payload that could just be written might not be readable from
 # a deeper call.
 MAX_LEVELS: Final = 100
-_NAMELESS: Final = Document(0, "", 0.0)
 
 
 class Facts(NamedTuple):
@@ -45,7 +44,8 @@ class Facts(NamedTuple):
 
     def is_expired(self, at: int, now: float) -> bool:
         """Whether the document at a place of the batch has expired."""
-        return self.of(_NAMELESS, at).is_expired(now)
+        expires = None if self.expires is None else self.expires[at]
+        return is_expired(expires, now)
 
     def slice(self, first: int, stop: int) -> Facts:
         """Return the facts of some consecutive documents."""
@@ -240,14 +240,14 @@ def _check_nesting(payload: Any) -> None:
     """Raise if a payload is nested too deeply, or has a key that JSON would turn into another one."""
     level = [payload]
     for _ in range(MAX_LEVELS):
-        keys = [key for value in level if isinstance(value, Mapping) for key in value]
-        if wrong := [key for key in keys if not isinstance(key, str)]:
-            raise DataError(
-                f"the payload is not a JSON object: it has the key {wrong[0]!r}",
-                hint="keys must be strings",
-            )
+        for key in chain.from_iterable(value for value in level if isinstance(value, Mapping)):
+            if not isinstance(key, str):
+                raise DataError(
+                    f"the payload is not a JSON object: it has the key {key!r}",
+                    hint="keys must be strings",
+                )
         # One more than fit in the largest payload: a list may hold another one many times.
-        level = list(islice((inner for value in level for inner in _inner(value)), MAX_PAYLOAD))
+        level = list(islice(chain.from_iterable(map(_inner, level)), MAX_PAYLOAD))
         if not level:
             return
     raise DataError(

@@ -193,7 +193,8 @@ class FolderStore:
     def new_segment(self) -> Path:
         """Return the path of the next segment."""
         used = [int(name[:8]) for name in _segment_names(self.folder)]
-        return self.folder / SEGMENTS / f"{max(used, default=0) + 1:08}-{secrets.token_hex(4)}.run"
+        number = max(used, default=0) + 1
+        return self.folder / SEGMENTS / f"{number:08}-{secrets.token_hex(4)}.run"
 
     def write_segment(self, path: Path, numbers: I64, sketches: Sketches) -> bytes:
         """Write a segment, and sync its folder entry; return the digest of its header."""
@@ -213,7 +214,11 @@ class FolderStore:
             # deleted.
             if not found or self.read(lambda view: view.generation) == generation:
                 break
-        return found + [what for what in self.damage() if not any(text in what for text in found)]
+
+        def is_new(what: str) -> bool:
+            return not any(text in what for text in found)
+
+        return found + list(filter(is_new, self.damage()))
 
     def damage(self) -> list[str]:
         """Describe the damage that merging has found since the index was opened."""
@@ -368,12 +373,13 @@ def replaced(folder: Path) -> NearDupError:
 
 def _segment_names(folder: Path) -> list[str]:
     """Return the names of the files in the folder of segments that are named like segments."""
+    names = []
     with os.scandir(folder / SEGMENTS) as entries:
-        return [
-            entry.name
-            for entry in entries
-            if sqlite.SEGMENT_NAME.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
-        ]
+        for entry in entries:
+            is_named = sqlite.SEGMENT_NAME.fullmatch(entry.name)
+            if is_named and not entry.is_dir(follow_symlinks=False):
+                names.append(entry.name)
+    return names
 
 
 def make_folder(folder: Path) -> None:

@@ -229,9 +229,9 @@ class FolderView:
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the number of every id or alias."""
-        found = {doc_id: number for doc_id, (number, _) in self.tables.numbers_of(ids).items()}
-        live = self.fetch(set(found.values()))
-        return {doc_id: number for doc_id, number in found.items() if number in live}
+        found = self.tables.numbers_of(ids)
+        live = self.fetch({number for number, _ in found.values()})
+        return {doc_id: number for doc_id, (number, _) in found.items() if number in live}
 
     def aliases_of(self, numbers: Iterable[int]) -> dict[int, list[str]]:
         """Return the aliases of documents, sorted; those without any are absent."""

@@ -37,8 +37,8 @@ class Batch(NamedTuple):
 
     def slice(self, first: int, stop: int) -> Batch:
         """Return some consecutive documents, without the rejected ones."""
-        facts = self.facts.slice(first, stop)
-        return Batch(self.ids[first:stop], self.contents.slice(first, stop - first), [], facts)
+        contents = self.contents.slice(first, stop - first)
+        return Batch(self.ids[first:stop], contents, [], self.facts.slice(first, stop))
 
     def take(self, places: Sequence[int]) -> Batch:
         """Return the documents at some places, with the rejected ones."""
@@ -98,11 +98,12 @@ def _usable(batches: Iterator[Batch]) -> Iterator[Batch]:
         yield batch
     if rejected and not num_documents:
         place, reason = rejected[0]
+        if len(rejected) > 1:
+            message = f"all {len(rejected):,} rows were rejected; the first is {place}: {reason}"
+        else:
+            message = f"the only row was rejected: {place}: {reason}"
         raise DataError(
-            f"all {len(rejected):,} rows were rejected; the first is {place}: {reason}"
-            if len(rejected) > 1
-            else f"the only row was rejected: {place}: {reason}",
-            hint="look at this row, and at the settings for columns and formats",
+            message, hint="look at this row, and at the settings for columns and formats"
         )
 
 
@@ -180,7 +181,7 @@ def _held_batches(
                 rows = part.column("row").to_numpy()
                 names = read.ids.take(part.column("row")).cast(pa.string()).to_pylist()
                 values = _values_of(read, keyed, facts, rows)
-                found, wrong = with_facts(Batch(names, part.column("text"), []), values)
+                found, wrong = with_facts(names, part.column("text"), values)
                 reasons |= {int(rows[at]): reason for at, reason in wrong.items()}
                 yield found
     rejected = [(f"row {row}", reason) for row, reason in sorted(reasons.items())]
@@ -189,12 +190,14 @@ def _held_batches(
         yield Batch([], pa.array([], documents.schema.field("text").type), rejected)
 
 
-def with_facts(batch: Batch, values: Mapping[str, Sequence[Any]]) -> tuple[Batch, dict[int, str]]:
-    """Return the documents of a batch whose facts can be used, and the reason for each other one, by place."""
+def with_facts(
+    ids: list[str], contents: pa.Array, values: Mapping[str, Sequence[Any]]
+) -> tuple[Batch, dict[int, str]]:
+    """Return the documents whose facts can be used, and the reason for each other one, by place."""
     facts, reasons = read_facts(values)
-    batch = batch._replace(facts=facts)
+    batch = Batch(ids, contents, [], facts)
     if reasons:
-        batch = batch.take([at for at in range(len(batch.ids)) if at not in reasons])
+        batch = batch.take([at for at in range(len(ids)) if at not in reasons])
     return batch, reasons
 
 
@@ -216,17 +219,20 @@ def _without_keys(
     rows = list(source)
     if not is_dicts(rows) or is_baskets(rows, config):
         return rows, {}
-    names = set(facts.columns.values())
-    keyed = {name: values_at(rows, name) for name in names}
-    keyed = {
-        name: values for name, values in keyed.items() if any(value is not None for value in values)
-    }
+    keyed: dict[str, list[Any]] = {}
+    for name in set(facts.columns.values()):
+        values = values_at(rows, name)
+        if any(value is not None for value in values):
+            keyed[name] = values
     if not keyed:
         return rows, {}
-    return [_without(row, keyed) if isinstance(row, Mapping) else row for row in rows], keyed
+    return [_without(row, keyed) for row in rows], keyed
 
 
-def _without(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _without(row: Any, names: Collection[str]) -> Any:
+    """Return a row without some keys; one that is not a dict stays as it is, to be rejected."""
+    if not isinstance(row, Mapping):
+        return row
     return {name: value for name, value in row.items() if name not in names}
 
 
@@ -234,11 +240,8 @@ def _columns_in(read: in_memory.InMemorySource, facts: FactSource) -> list[str]:
     """The columns of facts that a table has."""
     if not read.columns:  # the source is a single column, and `original` was made for it
         return []
-    return [
-        name
-        for name in facts.columns.values()
-        if outer_column(read.original.schema, name) is not None
-    ]
+    columns = read.original.schema
+    return [name for name in facts.columns.values() if outer_column(columns, name) is not None]
 
 
 def _values_of(
@@ -297,8 +300,8 @@ def _batch(found: Records, names: _Names, config: Config, facts: FactSource) -> 
         for row, doc_id in zip(found.rows.tolist(), found.ids.to_pylist(), strict=True)
     ]
     values = {fact: found.others.get(name, ()) for fact, name in facts.columns.items()}
-    batch, wrong = with_facts(Batch(ids, found.texts, []), values)
+    batch, wrong = with_facts(ids, found.texts, values)
     reasons = dict(found.rejected) | {int(found.rows[at]): reason for at, reason in wrong.items()}
     rejected = [(names.of(row), reason) for row, reason in sorted(reasons.items())]
     _check_strict(rejected, config)
-    return batch._replace(rejected=rejected)
+    return Batch(batch.ids, batch.contents, rejected, batch.facts)

@@ -18,7 +18,7 @@ from neardup.index.input_batches import Batch, batches_of, one_content
 from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
 from neardup.index.search import QueryOptions, check_query, search
 from neardup.index.settings import IndexSettings, check_id, for_reading, is_id
-from neardup.index.sketches import Sketches, sketch_contents
+from neardup.index.sketches import Sketches
 from neardup.index.store import Store
 from neardup.measures.registry import measure_of
 
@@ -176,8 +176,7 @@ class ReadableIndex:
         return self._settings.store == "signature"
 
     def _sketch(self, text: Any) -> Sketches:
-        sketches = sketch_contents(one_content(text, self.config), self._settings.plan, self.config)
-        return sketches._replace(items=None) if self._is_estimate else sketches
+        return bulk.sketch_batch(one_content(text, self.config), self._settings)
 
     def _read(
         self,

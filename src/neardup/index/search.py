@@ -124,15 +124,22 @@ def find_contained(view: StoreView, queries: Sketches, least: float) -> Found:
     """Find every document that shares at least `least` of the smaller set, exactly."""
     if not isinstance(queries.items, Sets):
         raise TypeError("containment is defined for sets only")
-    parts = [
-        Shared(*(np.empty(0, np.int64) for _ in range(4))),
-        *view.count_shared(queries.items, least),
-    ]
-    asked, numbers, counts, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
-    shares = np.stack([counts / queries.sizes[asked], counts / sizes], axis=1)
-    similarities = shares.max(axis=1, initial=0.0)
-    order = np.lexsort((numbers, -shares.min(axis=1, initial=1.0), -similarities, asked))
-    return Found(asked[order], numbers[order], similarities[order], shares[order])
+    nothing = np.empty(0, np.int64)
+    parts = [Shared(nothing, nothing, nothing, nothing)]
+    parts += view.count_shared(queries.items, least)
+    shared = Shared(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    of_query = shared.counts / queries.sizes[shared.queries]
+    of_document = shared.counts / shared.sizes
+    similarities = np.maximum(of_query, of_document)
+    order = np.lexsort(
+        (shared.numbers, -np.minimum(of_query, of_document), -similarities, shared.queries)
+    )
+    return Found(
+        queries=shared.queries[order],
+        numbers=shared.numbers[order],
+        similarities=similarities[order],
+        shares=np.stack([of_query, of_document], axis=1)[order],
+    )
 
 
 def find(view: Lookup, asked: Sketches, threshold: float, settings: IndexSettings) -> Found:
@@ -142,18 +149,13 @@ def find(view: Lookup, asked: Sketches, threshold: float, settings: IndexSetting
     for candidates in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
         values = _similarities(asked, candidates, threshold, settings)
         is_found = values >= threshold
-        parts.append(
-            Found(
-                candidates.queries[is_found],
-                candidates.numbers[candidates.places[is_found]],
-                values[is_found],
-            )
-        )
+        numbers = candidates.numbers[candidates.places[is_found]]
+        parts.append(Found(candidates.queries[is_found], numbers, values[is_found]))
     if len(parts) == 1:
         return parts[0]
-    queries, numbers, similarities = (
-        np.concatenate([part[at] for part in parts]) for at in range(3)
-    )
+    queries = np.concatenate([part.queries for part in parts])
+    numbers = np.concatenate([part.numbers for part in parts])
+    similarities = np.concatenate([part.similarities for part in parts])
     order = np.lexsort((numbers, -similarities, queries))
     return Found(queries[order], numbers[order], similarities[order])
 
@@ -170,10 +172,8 @@ def _similarities(
     asked: Sketches, candidates: Candidates, threshold: float, settings: IndexSettings
 ) -> F64:
     if asked.items is None or candidates.sketches.items is None:
-        left, right = (
-            asked.signatures[candidates.queries],
-            candidates.sketches.signatures[candidates.places],
-        )
+        left = asked.signatures[candidates.queries]
+        right = candidates.sketches.signatures[candidates.places]
         return estimated_similarities(left, right, settings.layout)
     values = np.empty(candidates.queries.size)
     lookup.verify_pairs(
@@ -214,12 +214,10 @@ def rank(
             hits = ranked[query]
             for place, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
-                if document is not None and (is_requested is None or is_requested(document)):
-                    if found.shares is None:
-                        shares = ()
-                    else:
-                        shares = found.shares[place].tolist()
-                    hits.append(Hit(document, float(similarities[place]), *shares))
+                if document is None or not (is_requested is None or is_requested(document)):
+                    continue
+                shares = () if found.shares is None else found.shares[place].tolist()
+                hits.append(Hit(document, float(similarities[place]), *shares))
             at[query] = stop
             if k is not None and len(hits) >= k:
                 del hits[k:]

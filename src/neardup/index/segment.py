@@ -196,8 +196,14 @@ class SegmentWriter:
             MAGIC, VERSION, len(entries), self._size, self._num_docs, self._fingerprint
         )
         for entry in entries:
-            values = entry._replace(name=entry.name.encode(), kind=entry.kind.encode())  # type: ignore[arg-type]
-            head += _SECTION.pack(*values)
+            head += _SECTION.pack(
+                entry.name.encode(),
+                entry.kind.encode(),
+                entry.rows,
+                entry.columns,
+                entry.offset,
+                entry.digest,
+            )
         head = head.ljust(HEADER_BYTES - DIGEST_BYTES, b"\0")
         digest: bytes = digest_of(head).digest()
         os.pwrite(self._file, head + digest, 0)
@@ -221,8 +227,10 @@ class SegmentWriter:
 
 def fingerprint_of(layout: Layout) -> bytes:
     """Return a digest of the settings that determine the bytes of a segment."""
-    words = f"{measure_of(layout.config).signature_format(layout.config)}|{layout.bands}|{layout.has_items}"
-    words += "|containment" if layout.has_set_postings else ""
+    signatures = measure_of(layout.config).signature_format(layout.config)
+    words = f"{signatures}|{layout.bands}|{layout.has_items}"
+    if layout.has_set_postings:
+        words += "|containment"
     return bytes(digest_of(words.encode()).digest())
 
 
@@ -276,7 +284,8 @@ def sorted_postings(sketches: Sketches) -> tuple[U64, Any]:
 def set_postings(items: Any) -> tuple[U64, Any]:
     """Return the shingles of all sets, ascending, with their documents."""
     order = np.argsort(items.shingles, kind="stable")
-    owners = np.repeat(np.arange(items.ends.size - 1, dtype=np.uint32), np.diff(items.ends))
+    docs = np.arange(items.ends.size - 1, dtype=np.uint32)
+    owners = np.repeat(docs, np.diff(items.ends))
     return items.shingles[order], owners[order]
 
 
@@ -461,9 +470,11 @@ _MATRICES: Final = ("signatures", "words", "values")
 
 def _within(firsts: I64, stops: I64, most: int) -> I64:
     """Return the positions within ranges, at most `most` of them; a range that ends before it begins is empty."""
-    ends = np.minimum(np.cumsum(np.maximum(stops - firsts, 0)), most)
+    sizes = np.maximum(stops - firsts, 0)
+    ends = np.minimum(np.cumsum(sizes), most)
     counts = np.diff(ends, prepend=0)
-    return np.repeat(firsts - ends + counts, counts) + np.arange(counts.sum())
+    starts = ends - counts
+    return np.repeat(firsts - starts, counts) + np.arange(counts.sum())
 
 
 def _ranges_of(docs: I64) -> tuple[I64, I64]:
@@ -504,9 +515,14 @@ def _read_header(
 
 def _sections(header: bytes, num_sections: int) -> Iterator[tuple[str, Section]]:
     for number in range(num_sections):
-        name, kind, *rest = _SECTION.unpack_from(header, _HEAD.size + number * _SECTION.size)
-        texts = [text.rstrip(b"\0").decode("ascii", "replace") for text in (name, kind)]
-        yield texts[0], Section(*texts, *rest)
+        place = _HEAD.size + number * _SECTION.size
+        name, kind, rows, columns, offset, digest = _SECTION.unpack_from(header, place)
+        section = Section(_text_of(name), _text_of(kind), rows, columns, offset, digest)
+        yield section.name, section
+
+
+def _text_of(padded: bytes) -> str:
+    return padded.rstrip(b"\0").decode("ascii", "replace")
 
 
 def _check_shapes(

@@ -182,18 +182,18 @@ def check_alike(*indexes: tuple[IndexSettings, Path]) -> None:
 
 def for_reading(stored: Config, given: Config) -> Config:
     """Return the settings of an index with other settings for reading files; what is compared stays the same."""
-    if "items_column" in given.given and (given.items_column is None) != (
-        stored.items_column is None
-    ):
-        raise ConfigError(
-            f"`items_column` {given.items_column!r} does not suit this index, which was created for texts"
-            if stored.items_column is None
-            else "this index was created for items, so `items_column` cannot be None",
-            hint="leave it out, or create another index with the setting",
-        )
-    return Config.of(
-        stored, **{name: getattr(given, name) for name in READING if name in given.given}
-    )
+    holds_items = stored.items_column is not None
+    if "items_column" in given.given and (given.items_column is not None) != holds_items:
+        if holds_items:
+            message = "this index was created for items, so `items_column` cannot be None"
+        else:
+            message = (
+                f"`items_column` {given.items_column!r} does not suit this index, "
+                "which was created for texts"
+            )
+        raise ConfigError(message, hint="leave it out, or create another index with the setting")
+    own = {name: getattr(given, name) for name in READING if name in given.given}
+    return Config.of(stored, **own)
 
 
 def check_durability(durability: Any, timeout: Any) -> None:

@@ -143,10 +143,14 @@ def check_items(items: Items | None, sizes: I64, place: str) -> None:
     """Raise if items are not what kernels rely on: as many as the sizes say, with weights and norms above 0."""
     if isinstance(items, (Sets, Weights)) and (np.diff(items.ends) != sizes).any():
         raise damaged(f"the sizes in {place} do not match its sets")
-    if isinstance(items, Weights) and not (np.isfinite(items.weights) & (items.weights > 0)).all():
+    if isinstance(items, Weights) and not _are_positive(items.weights):
         raise damaged(f"a weight in {place} is not above 0")
-    if isinstance(items, Vectors) and not (np.isfinite(items.norms) & (items.norms > 0)).all():
+    if isinstance(items, Vectors) and not _are_positive(items.norms):
         raise damaged(f"the length of a vector in {place} is not above 0")
+
+
+def _are_positive(values: Any) -> bool:
+    return bool((np.isfinite(values) & (values > 0)).all())
 
 
 def from_bytes(numbers: Sequence[int], blobs: Sequence[bytes], layout: Layout) -> Sketches:

@@ -171,11 +171,13 @@ def read_meta(folder: Path) -> dict[str, Any]:
     with explained(folder), contextlib.closing(connect(folder, writable=False)) as connection:
         version = stored_version(connection, folder)
         if version != VERSION:
+            if version in UPGRADABLE:
+                hint = "open it for writing once, which updates the format"
+            else:
+                hint = "use the neardup that wrote it, or build the index again"
             raise DataError(
                 f"the index {folder} has the format {version}, but this neardup reads {VERSION}",
-                hint="open it for writing once, which updates the format"
-                if version in UPGRADABLE
-                else "use the neardup that wrote it, or build the index again",
+                hint=hint,
             )
         if _schema(connection) != _expected_schema():
             raise damaged(f"the tables in {folder / FILE} are not those of an index")

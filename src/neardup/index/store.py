@@ -30,8 +30,13 @@ class Document(NamedTuple):
     last_matched: float | None = None
 
     def is_expired(self, now: float) -> bool:
-        """Whether the document has expired; the same rule as EXPIRED of the SQLite tables."""
-        return self.expires is not None and self.expires <= now
+        """Whether the document has expired."""
+        return is_expired(self.expires, now)
+
+
+def is_expired(expires: float | None, now: float) -> bool:
+    """Whether a time of expiry is over; the same rule as EXPIRED of the SQLite tables."""
+    return expires is not None and expires <= now
 
 
 class Candidates(NamedTuple):

@@ -24,7 +24,7 @@ def check_against_index(config: Config) -> None:
         against_index.check_against_index(config)
 
 
-def adapter_for(setup: RunSetup, engine: Any) -> Adapter:
+def adapter_for(setup: RunSetup, engine: Any) -> Adapter[Any, Any]:
     """Return the adapter of a run on files: with an index in `against`, on Spark, or on this machine."""
     if setup.config.against:
         from neardup.jobs import against_index

@@ -158,7 +158,9 @@ def _matches_file(part: int) -> str:
 def _without(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
     """Return a batch without some rows."""
     is_there = np.isin(batch.column("row").to_numpy(), rows)
-    return batch.filter(pa.array(~is_there)) if is_there.any() else batch
+    if not is_there.any():
+        return batch
+    return batch.filter(pa.array(~is_there))
 
 
 class IndexedNames(RowNames):
@@ -171,8 +173,9 @@ class IndexedNames(RowNames):
     def ids_of(self, rows: I64) -> pa.Array:
         """Return the doc_id of each of some rows, ascending and distinct."""
         num_indexed = int(np.searchsorted(rows, 0))
-        ids = schema.one_array(self._matches.known(self._layout).column("doc_id"))
-        indexed = ids.take(pa.array(-1 - rows[:num_indexed]))
+        known = self._matches.known(self._layout)
+        places = pa.array(-1 - rows[:num_indexed])
+        indexed = schema.one_array(known.column("doc_id")).take(places)
         return pa.concat_arrays([indexed, super().ids_of(rows[num_indexed:])])
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
@@ -195,7 +198,7 @@ class IndexedFiles(LocalFiles):
         super().__init__(setup, self._matches)
         self.names = IndexedNames(self.layout, self.source.notes, self._matches)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; documents with a match in the index are among the removed ones."""
         self._warn_of_bands(outcome.plan, watch)
         selection = self._with_known(outcome.selection)

@@ -52,8 +52,8 @@ _RULE_OF_THREE: Final = 3.0
 # The most pairs that are loaded; with more, only removals are verified again, and found pairs are
 # recomputed.
 MAX_LOADED: Final = 10_000_000
-_REMOVED: Final = ("file", "row", "kept_file", "kept_row")
-_PAIRS: Final = ("file_a", "row_a", "file_b", "row_b")
+_REMOVED: Final = (("file", "row"), ("kept_file", "kept_row"))
+_PAIRS: Final = (("file_a", "row_a"), ("file_b", "row_b"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -289,7 +289,8 @@ def _name(
 ) -> pa.Table:
     named = run.name(pa.table([row_a, row_b, values], schema=schema.ROW_PAIRS))
     columns = schema.missed(named.schema)
-    return named.add_column(3, columns.field(3), pa.array(sample.chances(values))).cast(columns)
+    chances = pa.array(sample.chances(values))
+    return named.add_column(3, columns.field(3), chances).cast(columns)
 
 
 def _recall(sample: AuditSample, seed: int) -> dict[str, Any]:
@@ -297,10 +298,10 @@ def _recall(sample: AuditSample, seed: int) -> dict[str, Any]:
     tally = sample.tally
     numbers = sample.numbers
     itself = int(not sample.only_against)
-    weights, found, pairs, drawn = (
-        (count[numbers] - itself)
-        for count in (tally.weights, tally.found, tally.pairs, tally.drawn)
-    )
+    weights = tally.weights[numbers] - itself
+    found = tally.found[numbers] - itself
+    pairs = tally.pairs[numbers] - itself
+    drawn = tally.drawn[numbers] - itself
     if sample.listed is not None:  # no document is listed with itself
         found = tally.listed
     num_pairs = int(pairs.sum() - drawn.sum() // 2)
@@ -336,7 +337,8 @@ def _interval(weights: I64, found: I64, num_pairs: int, seed: int) -> tuple[floa
         # influence.
         times = rng.poisson(1.0, (min(at_once, RESAMPLES - begin), weights.size))
         totals = times @ weights
-        recalls.append((times @ found)[totals > 0] / totals[totals > 0])
+        has_any = totals > 0
+        recalls.append((times @ found)[has_any] / totals[has_any])
     low, high = np.quantile(np.concatenate(recalls), _QUANTILES).tolist()
     return low, high
 
@@ -373,6 +375,7 @@ def audited_files(documents: FileReader, reported: Reported, config: Config) -> 
     """Return a run on files as an audit sees it."""
     plan, load, num_documents, num_pairs = reported
     names = RowNames(documents.layout, documents.notes)
+    is_listed = num_pairs is not None and num_pairs <= MAX_LOADED
 
     def name(pairs: pa.Table) -> pa.Table:
         batch = schema.one_batch(pairs.to_batches(), pairs.schema)
@@ -384,21 +387,22 @@ def audited_files(documents: FileReader, reported: Reported, config: Config) -> 
         plan=plan,
         config=config,
         num_documents=num_documents,
-        removed=partial(_reported, documents.layout, load, "removed", _REMOVED),
-        listed=None
-        if num_pairs is None or num_pairs > MAX_LOADED
-        else partial(_reported, documents.layout, load, "pairs", _PAIRS),
+        removed=lambda: _reported(documents.layout, load("removed"), _REMOVED),
+        listed=(lambda: _reported(documents.layout, load("pairs"), _PAIRS)) if is_listed else None,
         name=name,
     )
 
 
 def _reported(
-    layout: FileLayout, load: Callable[[str], pa.Table | None], name: str, places: tuple[str, ...]
+    layout: FileLayout, table: pa.Table | None, ends: Sequence[tuple[str, str]]
 ) -> Iterator[pa.Table]:
-    table = load(name)
+    """Yield the pairs of a table by row; `ends` are the columns with file and number."""
     if table is not None and table.num_rows:
-        columns = [schema.one_array(table.column(column)) for column in places]
-        rows = [layout.rows_of(file, row.to_numpy()) for file, row in (columns[:2], columns[2:])]
+        rows = []
+        for file, number in ends:
+            files = schema.one_array(table.column(file))
+            numbers = schema.one_array(table.column(number)).to_numpy()
+            rows.append(layout.rows_of(files, numbers))
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
 
@@ -412,25 +416,28 @@ def audited_memory(
     """Return a run on documents in memory as an audit sees it; `load` returns a table that it reported, by name."""
 
     def reported(table: pa.Table, *ends: tuple[str, str]) -> Iterator[pa.Table]:
-        rows = [
-            table.column(row)
-            if row in table.column_names
-            else pc.index_in(table.column(doc_id), read.ids).cast(pa.int64())
-            for doc_id, row in ends
-        ]
+        rows = []
+        for doc_id, row in ends:
+            if row in table.column_names:
+                rows.append(table.column(row))
+            else:
+                rows.append(pc.index_in(table.column(doc_id), read.ids).cast(pa.int64()))
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
+    removed = load("removed")
     pairs = load("pairs")
+
+    def reported_pairs() -> Iterator[pa.Table]:
+        return reported(pairs, ("doc_a", "row_a"), ("doc_b", "row_b"))
+
     return Audited(
         documents=documents,
         plan=plan,
         config=config,
         num_documents=read.documents.num_rows,
-        removed=partial(reported, load("removed"), ("doc_id", "row"), ("kept_id", "kept_row")),
-        listed=None
-        if pairs is None
-        else partial(reported, pairs, ("doc_a", "row_a"), ("doc_b", "row_b")),
-        name=partial(name_pairs, read),
+        removed=lambda: reported(removed, ("doc_id", "row"), ("kept_id", "kept_row")),
+        listed=None if pairs is None else reported_pairs,
+        name=lambda pairs: name_pairs(read, pairs),
     )
 
 

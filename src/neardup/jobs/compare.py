@@ -47,7 +47,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the comparison in a notebook."""
-        rows = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self)]
+        rows = list(dataclasses.asdict(self).items())
         return html_view.view(f"Jaccard similarity {self.jaccard:.4f}", html_view.facts(rows))
 
     def similarity(self, measure: str) -> float:
@@ -80,11 +80,12 @@ def compare(
     union = first.size + second.size - shared
     similarity = shared / union if union else 0.0
     largest = shared / max(1, min(first.size, second.size))
+    estimate = 0.0
+    if first.size and second.size:
+        estimate = float((signatures[0] == signatures[1]).mean())
     return Comparison(
         jaccard=similarity,
-        estimate=float((signatures[0] == signatures[1]).mean())
-        if first.size and second.size
-        else 0.0,
+        estimate=estimate,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
         chance=plan_for(chosen).chance(largest if chosen.asks_containment else similarity),

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from neardup import pipeline, schema
 from neardup.config import Config
-from neardup.engines.base import I64, BatchStep, Bools, Documents, Source, Table, no_progress
+from neardup.engines.base import I64, BatchStep, Bools, Documents, Source, no_progress
 from neardup.engines.local.engine import LocalEngine
-from neardup.engines.local.tables import filtered
+from neardup.engines.local.tables import BatchTable, batches_of, filtered
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.measures import jaccard
@@ -62,7 +62,7 @@ def removal_for(config: Config) -> tuple[Config, Pipeline]:
 
 def find_containment(
     documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
-) -> PipelineOutcome:
+) -> PipelineOutcome[pa.Table]:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     from neardup.search.containment import ContainmentIndex, collect_sets
 
@@ -72,11 +72,14 @@ def find_containment(
         pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
 
     def make_step() -> BatchStep:
-        sets = collect_sets(
-            sketches.batches(["row", "num_shingles", "group", "shingles"]), engine.room()
-        )
+        columns = ["row", "num_shingles", "group", "shingles"]
+        rows, groups, sets = collect_sets(batches_of(sketches, columns), engine.room())
         index = ContainmentIndex(
-            *sets, num_references=documents.num_references, threshold=plan.threshold
+            rows,
+            groups,
+            sets,
+            num_references=documents.num_references,
+            threshold=plan.threshold,
         )
         return partial(index.find_containers, only_against=config.only_against)
 
@@ -100,7 +103,7 @@ def find_containment(
 
 def remove_containers(
     documents: Documents, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
-) -> PipelineOutcome:
+) -> PipelineOutcome[pa.Table]:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document.
 
     Only the reference documents are held in memory; the documents of the input are streamed.
@@ -114,14 +117,14 @@ def remove_containers(
     is_reference = is_input.copy()
     is_input[: documents.num_references] = is_reference[documents.num_references :] = False
     is_long = np.zeros(documents.num_rows, np.bool_)
-    for batch in sketches.batches(["row", "num_shingles"]):
+    for batch in batches_of(sketches, ["row", "num_shingles"]):
         is_long[batch.column("row").to_numpy()] = batch.column("num_shingles").to_numpy() > 1
-    references = (
-        batch
-        for part in range(documents.num_reference_parts)
-        for batch in documents.read(part, no_progress)
-    )
-    warn_of_short(references, is_long.__getitem__, config, watch)
+
+    def references() -> Iterator[pa.RecordBatch]:
+        for part in range(documents.num_reference_parts):
+            yield from documents.read(part, no_progress)
+
+    warn_of_short(references(), is_long.__getitem__, config, watch)
 
     def make_step() -> BatchStep:
         columns = ["row", "num_shingles", "group", "shingles"]
@@ -150,18 +153,16 @@ def remove_containers(
         pairs_verified=_sum(found, "found"),
         comparisons=_sum(found, "compared"),
         pair_columns=schema.CONTAINMENT_PAIRS,
-        find_priorities=lambda rows: engine.lookup(
-            pa.table({"row": rows}), "row", sketches, ["priority"]
-        ).column("priority"),
+        sketches=sketches,
     )
 
 
-def _sum(found: Table, name: str) -> int:
+def _sum(found: BatchTable, name: str) -> int:
     """Add up a column of a table of schema.CONTAINMENT_BATCHES."""
     return sum(batch.column(name)[0].as_py() for batch in found.batches([name]))
 
 
-def _pairs_of(found: Table) -> Iterator[pa.RecordBatch]:
+def _pairs_of(found: BatchTable) -> Iterator[pa.RecordBatch]:
     """Iterate over the pairs in a table of schema.CONTAINMENT_BATCHES."""
     return map(pairs_in, found.batches(["pairs"]))
 
@@ -173,7 +174,7 @@ def pairs_in(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def _sorted(found: Table, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
+def _sorted(found: BatchTable, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
     pipeline.warn_of_many(sum(pairs.num_rows for pairs in _pairs_of(found)), watch)
     return engine.sort(
         _pairs_of(found), schema.CONTAINMENT_PAIRS, schema.row_order(schema.CONTAINMENT_PAIRS)

@@ -34,6 +34,7 @@ from neardup.theory.plan import Plan
 if TYPE_CHECKING:
     from neardup.engines.spark import FileSource, SparkEngine
     from neardup.engines.spark.documents import SparkSource
+    from neardup.engines.spark.storage import SparkTable
 
 # The largest index to send to workers: each Python worker holds a copy.
 MAX_BYTES: Final = 1 << 30
@@ -44,7 +45,7 @@ _NO_ROW: Final = (1 << 63) - 1
 
 def find_containment(
     documents: SparkSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch
-) -> PipelineOutcome:
+) -> PipelineOutcome[SparkTable]:
     """List every pair in which one document contains at least `plan.threshold` of the other's shingles."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
@@ -139,7 +140,7 @@ def _check_size(num_shingles: int, what: str) -> None:
 
 def remove_containers(
     documents: FileSource, plan: Plan, config: Config, engine: SparkEngine, watch: Watch
-) -> PipelineOutcome:
+) -> PipelineOutcome[SparkTable]:
     """Remove every document that contains at least `plan.threshold` of the shingles of a reference document."""
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)

@@ -30,8 +30,12 @@ F64 = npt.NDArray[np.float64]
 
 
 def apply_decisions(
-    outcome: PipelineOutcome, source: FileReader, decided: Decided, config: Config, watch: Watch
-) -> PipelineOutcome:
+    outcome: PipelineOutcome[pa.Table],
+    source: FileReader,
+    decided: Decided,
+    config: Config,
+    watch: Watch,
+) -> PipelineOutcome[pa.Table]:
     """Return the outcome with decisions about documents of the source."""
     keep = decided.fixed.rows_with(KEPT_LAST, source.layout)
     remove = decided.fixed.rows_with(REMOVED_LAST, source.layout)
@@ -60,8 +64,9 @@ def apply_decisions(
 
 def _astray(members: pa.Table, remove: I64) -> I64:
     """The documents to remove that are not in the cluster of any kept document."""
-    rows, kept_rows = (members.column(name).to_numpy() for name in ("row", "kept_row"))
-    return np.setdiff1d(remove, rows[~np.isin(kept_rows, remove)])
+    loses_kept = np.isin(members.column("kept_row").to_numpy(), remove)
+    rows = members.column("row").to_numpy()
+    return np.setdiff1d(remove, rows[~loses_kept])
 
 
 def _without(table: pa.Table, rows: I64) -> pa.Table:
@@ -86,9 +91,8 @@ def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> p
             for batch in source.read(part, no_progress):
                 own = batch.column("row").to_numpy()
                 is_candidate = ~np.isin(own, gone)
-                found = search.similarities(
-                    batch.filter(pa.array(is_candidate)).column("text"), config
-                )
+                texts = batch.filter(pa.array(is_candidate)).column("text")
+                found = search.similarities(texts, config)
                 for number, similarities in enumerate(found.T if found.size else ()):
                     at = int(np.argmax(similarities))
                     if similarities[at] > values[number]:
@@ -101,14 +105,17 @@ def _nearest_kept(source: FileReader, rows: I64, gone: I64, config: Config) -> p
 def _sets_of(source: FileReader, rows: I64, config: Config) -> Sets:
     """The shingle sets of some rows, ascending."""
     sets: dict[int, npt.NDArray[np.uint64]] = {}
-    for part in np.unique(np.searchsorted(source.first_rows, rows, side="right") - 1).tolist():
+    parts = np.unique(np.searchsorted(source.first_rows, rows, side="right") - 1)
+    for part in parts.tolist():
         for batch in source.read(part, no_progress):
-            chosen = batch.filter(pa.array(np.isin(batch.column("row").to_numpy(), rows)))
+            is_wanted = np.isin(batch.column("row").to_numpy(), rows)
+            chosen = batch.filter(pa.array(is_wanted))
             found = text_sets(chosen.column("text"), config)
             for at, row in enumerate(chosen.column("row").to_pylist()):
                 sets[row] = found.shingles[found.ends[at] : found.ends[at + 1]]
     ordered = [sets[row] for row in rows.tolist()]
-    return Sets(np.concatenate(ordered), np.cumsum([0, *(one.size for one in ordered)]))
+    sizes = [shingles.size for shingles in ordered]
+    return Sets(np.concatenate(ordered), np.cumsum([0, *sizes]))
 
 
 class _Search:

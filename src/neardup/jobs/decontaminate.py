@@ -479,9 +479,10 @@ def find_in_memory(
     num_documents = read.documents.num_rows
     num_rejected = read.rejected.num_rows
     if num_rejected and not num_documents:
-        raise all_rejected(num_rejected, read.first_rejected())
+        raise all_rejected(num_rejected, read.first_rejected(), own)
     if num_rejected > num_documents:
-        message = most_rejected(num_rejected, num_documents + num_rejected, read.first_rejected())
+        first = read.first_rejected()
+        message = most_rejected(num_rejected, num_documents + num_rejected, first, own)
         watch.warn(message, is_urgent=True)
     return ContaminationReport(
         **report_values(found, config, watch),

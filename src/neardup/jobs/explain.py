@@ -306,21 +306,15 @@ def _with(
     is_asked = pc.equal(table.column(first[0]), doc_id)
     if other_id is not None:
         is_asked = pc.and_(is_asked, pc.equal(table.column(second[0]), other_id))
-    columns = [*first, *second, "similarity"]
-    renamed = (
-        table.filter(is_asked)
-        .select(columns)
-        .rename_columns([*_SIDES[0], *_SIDES[1], "similarity"])
-    )
+    asked = table.filter(is_asked).select([*first, *second, "similarity"])
+    renamed = asked.rename_columns([*_SIDES[0], *_SIDES[1], "similarity"])
     return [ListedPair(**row) for row in renamed.to_pylist()]
 
 
 def _unknown(run: Path, table: pa.Table, doc_id: str, other_id: str | None) -> DataError:
-    ids = {
-        name
-        for side in ("doc_a", "doc_b")
-        for name in table.column(side).slice(0, _MANY_PAIRS).to_pylist()
-    }
+    ids: set[str] = set()
+    for side in ("doc_a", "doc_b"):
+        ids.update(table.column(side).slice(0, _MANY_PAIRS).to_pylist())
     missing = [name for name in (doc_id, other_id) if name is not None and name not in ids]
     if missing:
         hint = near_names(missing[0], ids) or "only documents that have a partner are listed"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from neardup import pipeline
+from neardup.engines.base import Table
 from neardup.events import Watch
 from neardup.io.documents.file_reader import Advance
 from neardup.io.documents.layout import FileLayout
@@ -15,10 +17,13 @@ from neardup.io.documents.stdin import STDIN_PATH
 from neardup.jobs.output import write_report
 from neardup.jobs.run import Counts, Results
 from neardup.jobs.start import RunSetup
-from neardup.report import Report
+from neardup.report import Audit, Report
+
+if TYPE_CHECKING:
+    from neardup.jobs.audit import Reported
 
 
-class FileRun(abc.ABC):
+class FileRun(abc.ABC, Generic[Table]):
     """A run on files, except for how an engine writes the tables; `source` reads the files of `layout`."""
 
     def __init__(self, setup: RunSetup, source: Any, layout: FileLayout, engine: Any) -> None:
@@ -32,7 +37,7 @@ class FileRun(abc.ABC):
         self.engine = engine
 
     @abc.abstractmethod
-    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome[Table], advance: Advance) -> None:
         """Write every table once, and the kept rows; `advance` counts `write_steps`."""
 
     @abc.abstractmethod
@@ -40,12 +45,25 @@ class FileRun(abc.ABC):
         """Return how many steps `write` takes, None if that is not known, and their unit."""
 
     @abc.abstractmethod
-    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome[Table]) -> Counts:
         """Count the rows read and removed."""
 
     @abc.abstractmethod
-    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome[Table]) -> tuple[dict[str, Any], ...]:
         """Return the largest clusters, with CLUSTER_COLUMNS."""
+
+    @abc.abstractmethod
+    def audit(self, reported: Reported, watch: Watch) -> Audit:
+        """Measure the recall; the files are read again."""
+
+    def select_again(
+        self, outcome: pipeline.PipelineOutcome[Table]
+    ) -> Callable[[Report, float], Report] | None:
+        """Return the function that selects again among the stored pairs, if this engine has one."""
+
+    def engine_facts(self) -> dict[str, Any]:
+        """Return further facts from the engine."""
+        return {}
 
     @property
     def writes_kept(self) -> bool:
@@ -61,29 +79,41 @@ class FileRun(abc.ABC):
         if table in self.output.drafts:
             self.workspace.checkpoint(self.output.drafts[table], write)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[Table], watch: Watch) -> Results:
         """Write the tables, and collect what the report says about files."""
         with watch.stage("write", *self.write_steps()) as advance:
             self.write(outcome, advance)
+        num_pairs = None
         if self.config.pairs:
-            pairs = self.workspace.facts(self.output.drafts["pairs"])
-        else:
-            pairs = {"num_pairs": None}
+            num_pairs = self.workspace.facts(self.output.drafts["pairs"])["num_pairs"]
+        counts = self.count(outcome)
+
+        def audit(watch: Watch) -> Audit:
+            from neardup.jobs.audit import Reported  # an audit needs its own kernels
+
+            load = partial(self.output.load_draft, self.workspace)
+            reported = Reported(outcome.plan, load, counts.rows.documents, num_pairs)
+            return self.audit(reported, watch)
+
         return Results(
-            counts=self.count(outcome),
-            num_pairs=pairs["num_pairs"],
+            counts=counts,
+            audit=audit,
+            num_pairs=num_pairs,
             columns=self.layout.columns_taken(),
             load=self.output.load,
+            select_again=self.select_again(outcome),
             out=str(self.output.target),
-            inputs=tuple(
-                entry | {"path": STDIN_PATH, "modified": ""}
-                if entry["path"] == self._spooled
-                else entry
-                for entry in self.inputs()
-            ),
+            inputs=tuple(map(self._as_given, self.inputs())),
             files=self.output.files(self.workspace),
             largest=self.largest(outcome),
+            engine=self.engine_facts(),
         )
+
+    def _as_given(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Return the entry of a file; standard input was spooled to one that nobody knows."""
+        if entry["path"] != self._spooled:
+            return entry
+        return entry | {"path": STDIN_PATH, "modified": ""}
 
     def publish(self, report: Report) -> None:
         """Write report.json and the page, and make the output visible."""

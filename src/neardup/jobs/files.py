@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from neardup import pipeline
 from neardup.config import MIN_MEMORY, Config
@@ -27,17 +28,17 @@ from neardup.jobs.start import RunSetup
 from neardup.jobs.stored_pairs import select_stored, write_order
 from neardup.jobs.templates import warn_of_templates
 from neardup.measures.registry import holds_items
-from neardup.report import Audit, count_references
-from neardup.theory.plan import Plan
+from neardup.report import Audit, Report, count_references
 
-if TYPE_CHECKING:  # few runs have decisions
+if TYPE_CHECKING:  # few runs have decisions or are audited
     from neardup.io.finished.decision_file import Decided
+    from neardup.jobs.audit import Reported
 
 # With at least this much memory left, tables are written in parallel with the kept rows.
 _ROOM_FOR_TABLES: Final = 1 << 30
 
 
-class LocalFiles(FileRun):
+class LocalFiles(FileRun[pa.Table]):
     """Files on one machine."""
 
     source: FileReader
@@ -70,7 +71,7 @@ class LocalFiles(FileRun):
         self.names = RowNames(layout, reader.notes)
         super().__init__(setup, reader, layout, engine)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
             from neardup.jobs.decisions import apply_decisions
@@ -79,23 +80,18 @@ class LocalFiles(FileRun):
         warn_of_templates(outcome, self.source, self.config, watch)
         if not self.config.audit:
             self.source.release()
-        results = super().results(outcome, watch)
-        return dataclasses.replace(
-            results,
-            select_again=select_stored if outcome.selects else None,
-            audit=partial(self._audit, outcome.plan, results),
-        )
+        return super().results(outcome, watch)
 
-    def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
-        from neardup.jobs.audit import (  # an audit needs its own kernels
-            Reported,
-            audited_files,
-            measure,
-        )
+    def select_again(
+        self, outcome: pipeline.PipelineOutcome[pa.Table]
+    ) -> Callable[[Report, float], Report] | None:
+        """Return the function that selects again among the stored pairs, unless nothing was selected."""
+        return select_stored if outcome.selects else None
 
-        load = partial(self.output.load_draft, self.workspace)
-        num_documents = results.counts.rows.documents
-        reported = Reported(plan, load, num_documents, results.num_pairs)
+    def audit(self, reported: Reported, watch: Watch) -> Audit:
+        """Measure the recall with the reader of the run, which is then no longer needed."""
+        from neardup.jobs.audit import audited_files, measure
+
         try:
             return measure(audited_files(self.source, reported, self.config), self.engine, watch)
         finally:
@@ -107,15 +103,14 @@ class LocalFiles(FileRun):
             return None, "pairs"
         return sum(self.layout.files[at].size for at in self.layout.own_files()), "bytes"
 
-    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome[pa.Table], advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         written = self._results_of(outcome)
-        advance_pairs = no_progress if self.writes_kept else advance
-        write_pairs: Callable[[], None] = partial(
-            self._write_pairs, outcome, written, advance_pairs
-        )
         tables = self._table_writers(written)
-        pairs = [write_pairs] * self.config.pairs
+        pairs: list[Callable[[], None]] = []
+        if self.config.pairs:
+            advance_pairs = no_progress if self.writes_kept else advance
+            pairs.append(lambda: self._write_pairs(outcome, written, advance_pairs))
         # Marks look up kept ids as well; two writers that need different ids would evict each
         # other's.
         is_beside = (
@@ -128,58 +123,59 @@ class LocalFiles(FileRun):
             tally = Tally(advance)
             kept_rows = KeptRows(self.layout, self.source.notes, outcome.selection, self._row_cache)
             jobs = written.writers_of_kept(kept_rows, self.workspace, tally)
-            if is_beside:
-                jobs = [
-                    *pairs,
-                    *jobs,
-                    *tables,
-                ]  # short ones last, so that all threads end at about the same time
+            if is_beside:  # short ones last, so that all threads end at about the same time
+                jobs = [*pairs, *jobs, *tables]
             with tally.polled():
                 self.engine.side_by_side(lambda number: jobs[number](), range(len(jobs)))
 
-    def _results_of(self, outcome: pipeline.PipelineOutcome) -> FileResults:
+    def _results_of(self, outcome: pipeline.PipelineOutcome[pa.Table]) -> FileResults:
         return FileResults(self.names, outcome.selection, outcome.clustered, self.engine.room)
 
     def _table_writers(self, written: FileResults) -> list[Callable[[], None]]:
         """Return functions that write the tables other than pairs, to be called in any order and in parallel."""
+
+        def write_rejected_rows(path: Path) -> None:
+            write_rejected(path, self.source.notes.rejected())
+
         return [
-            partial(self.write_table, "clusters", written.write_clusters),
-            partial(self.write_table, "removed", written.write_removed),
-            partial(
-                self.write_table,
-                "rejected",
-                lambda path: write_rejected(path, self.source.notes.rejected()),
-            ),
+            lambda: self.write_table("clusters", written.write_clusters),
+            lambda: self.write_table("removed", written.write_removed),
+            lambda: self.write_table("rejected", write_rejected_rows),
         ]
 
     def _write_pairs(
-        self, outcome: pipeline.PipelineOutcome, written: FileResults, advance: Advance
+        self, outcome: pipeline.PipelineOutcome[pa.Table], written: FileResults, advance: Advance
     ) -> None:
-        pairs_of = partial(
-            written.write_pairs, outcome.row_pairs or (), outcome.pair_columns, advance
+        row_pairs = outcome.row_pairs or ()
+        self.write_table(
+            "pairs",
+            lambda path: written.write_pairs(row_pairs, outcome.pair_columns, advance, path),
         )
-        self.write_table("pairs", pairs_of)
         pairs = self.workspace.folder / self.output.drafts["pairs"]
-        self.write_table("order", lambda path: write_order(path, pairs, self.source, outcome))
+        self.write_table(
+            "order", lambda path: write_order(path, pairs, self.source, outcome, self.engine)
+        )
 
-    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome[pa.Table]) -> Counts:
         """Add up the counts of the parts."""
         rows = self._count_rows(references=False)
         text_bytes = self.source.notes.count("text_bytes")
-        counted = Counts.of(outcome, rows, text_bytes, self.config.threshold)
-        return counted._replace(
+        kept_rows = outcome.selection.column("kept_row")
+        return Counts.of(
+            outcome,
+            rows,
+            text_bytes,
+            self.config.threshold,
+            removed_against=count_references(kept_rows, self.source.num_references),
             against=self._count_rows(references=True),
-            removed_against=count_references(
-                outcome.selection.column("kept_row"), self.source.num_references
-            ),
         )
 
     def _count_rows(self, *, references: bool) -> RowCounts:
         notes = self.source.notes
         documents = notes.count("documents", references=references)
         rejected = notes.count("rejected", references=references)
-        return RowCounts(documents, rejected, partial(first_rejected, notes, references=references))
+        return RowCounts(documents, rejected, lambda: first_rejected(notes, references=references))
 
-    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome[pa.Table]) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""
         return self._results_of(outcome).largest(self.config.per_cluster)

@@ -196,17 +196,14 @@ def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 def sample_memory(documents: pa.Table) -> TakeSample:
     """Return a sampler of the first documents in memory."""
-    ends = np.cumsum(
-        np.concatenate(
-            [text_bytes(chunk) for chunk in documents.column("text").chunks]
-            or [np.zeros(1, np.int64)]
-        )
-    )
+    sizes = [text_bytes(chunk) for chunk in documents.column("text").chunks]
+    ends = np.cumsum(np.concatenate(sizes or [np.zeros(1, np.int64)]))
 
     def take(most_bytes: int) -> ForecastSample:
         num_taken = min(int(np.searchsorted(ends, most_bytes)) + 1, documents.num_rows)
         scale = documents.num_rows / num_taken if num_taken else 1.0
-        taken = documents.slice(0, num_taken).set_column(0, "row", pa.array(np.arange(num_taken)))
+        rows = pa.array(np.arange(num_taken))
+        taken = documents.slice(0, num_taken).set_column(0, "row", rows)
         return ForecastSample(documents=taken, scale=scale, read_seconds=0.0, file_bytes=0)
 
     return take
@@ -285,9 +282,8 @@ def _warm_up(sample: ForecastSample, config: Config) -> list[float]:
     for plan, asked in _possible(config):
         for _ in range(2):  # the first run loads the kernels
             began = time.perf_counter()
-            pipeline_for(asked)(
-                _held(few.documents), plan, asked, LocalEngine(config.threads), Watch()
-            )
+            find = pipeline_for(asked)
+            find(_held(few.documents), plan, asked, LocalEngine(config.threads), Watch())
         overheads.append(time.perf_counter() - began)
     return overheads
 

@@ -51,7 +51,7 @@ class MemoryRun:
         """An engine without a memory limit."""
         return LocalEngine(self.config.threads)
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Build the tables, with ids instead of rows."""
         read = self.read
         row_pairs = None
@@ -61,7 +61,7 @@ class MemoryRun:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
             tables = MemoryTables(read, outcome.selection, outcome.clustered, row_pairs)
         audited = partial(audited_memory, read, self.source, outcome.plan, self.config)
-        bare = dataclasses.replace(outcome, row_pairs=None, find_priorities=None)
+        bare = dataclasses.replace(outcome, row_pairs=None, sketches=None)
         rows = RowCounts(read.documents.num_rows, read.rejected.num_rows, read.first_rejected)
         text_bytes = pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0
         return Results(
@@ -78,25 +78,26 @@ class MemoryRun:
         """Do nothing: the report is the output."""
 
     def _select_again(
-        self, outcome: pipeline.PipelineOutcome, stored: pa.Table, report: Report, threshold: float
+        self,
+        outcome: pipeline.PipelineOutcome[pa.Table],
+        stored: pa.Table,
+        report: Report,
+        threshold: float,
     ) -> Report:
         """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
-        (config, plan), watch, documents = (
-            settings_again(report.config, outcome.plan, threshold),
-            Watch(),
-            self.read.documents,
-        )
+        config, plan = settings_again(report.config, outcome.plan, threshold)
+        documents = self.read.documents
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
         members = select_again(documents, row_pairs, config)
         at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())
+        priority = documents.column("priority").to_numpy()[at]
         chosen = dataclasses.replace(
             outcome,
             plan=plan,
-            selection=thin_table(
-                members, documents.column("priority").to_numpy()[at], config.per_cluster
-            ),
+            selection=thin_table(members, priority, config.per_cluster),
             members=members,
             row_pairs=iter(row_pairs.to_batches()),
         )
+        watch = Watch()
         warn_of_recall(plan, watch)
         return report_on(chosen, MemoryRun(read=self.read, config=config, plan=plan), watch)

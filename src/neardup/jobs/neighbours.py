@@ -8,7 +8,6 @@ import math
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
 from neardup.io.columns.contents import content_type
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.io.documents import in_memory as memory
 from neardup.io.documents.column_choice import with_dimension
 from neardup.io.documents.discover import find_files, paths_of
@@ -223,9 +223,11 @@ def find_neighbours(
     with watch.stage("build_index"):
         finder = finder_for(docs.compared, None if queries is None else queries.compared, options)
     find = find_all if wanted.k is None else find_best
-    at, places, values, ranks = _find_side_by_side(
-        partial(find, finder), num_queries, docs.config, watch
-    )
+
+    def answer(start: int, stop: int) -> _Ranked:
+        return find(finder, start, stop)
+
+    at, places, values, ranks = _find_side_by_side(answer, num_queries, docs.config, watch)
     own = asking.name(asking.rows[at])
     other = docs.name(docs.rows[places])
     shares: Sequence[npt.NDArray[np.float64]] = ()
@@ -239,8 +241,13 @@ def find_neighbours(
 
 def neighbours_schema(asking: SearchInput, docs: SearchInput) -> pa.Schema:
     """Return the schema of the neighbours of `asking` among `docs`."""
-    kinds = ([column.type for column in side.name(side.rows[:0])] for side in (asking, docs))
-    return schema.neighbours(*kinds, has_shares=docs.config.asks_containment)
+    return schema.neighbours(
+        _name_types(asking), _name_types(docs), has_shares=docs.config.asks_containment
+    )
+
+
+def _name_types(side: SearchInput) -> list[pa.DataType]:
+    return [column.type for column in side.name(side.rows[:0])]
 
 
 def options_for(config: Config, wanted: Wanted, num_docs: int) -> SearchOptions:
@@ -272,8 +279,13 @@ def _find_side_by_side(
         starts = range(0, num_queries, SPAN)
         with one_blas_thread() if len(starts) > 1 else contextlib.nullcontext():
             parts = LocalEngine(config.threads).side_by_side(answer, starts)
-    at, places, values, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return at, places, values, ranks
+    at, places, values, ranks = zip(*parts, strict=True)
+    return (
+        np.concatenate(at),
+        np.concatenate(places),
+        np.concatenate(values),
+        np.concatenate(ranks),
+    )
 
 
 class _Counted:
@@ -300,7 +312,8 @@ def find_best(finder: Finder, start: int, stop: int) -> _Ranked:
     """Return the k nearest of some queries, best first."""
     values, places = finder.find(start, stop)
     at, ranks = np.nonzero(places >= 0)
-    return start + at, places[at, ranks], values[at, ranks], ranks + 1
+    best = places[at, ranks]
+    return start + at, best, values[at, ranks], ranks + 1
 
 
 def find_all(finder: Finder, start: int, stop: int) -> _Ranked:
@@ -322,7 +335,7 @@ def prepare_memory(
         config = memory.with_dimension(read, config)
     if read.rejected.num_rows:
         warn_of_rejected(
-            read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), watch
+            read.rejected.num_rows, read.documents.num_rows, read.first_rejected(), config, watch
         )
     documents = memory.InMemoryDocuments(read.documents, read.original.num_rows)
     engine = LocalEngine(config.threads)
@@ -399,17 +412,20 @@ def prepare_files(
         documents.finish_reading(engine.sort)
     notes = documents.notes
     if num_rejected := notes.count("rejected"):
-        warn_of_rejected(num_rejected, notes.count("documents"), first_rejected(notes), watch)
-    rows = [
-        rows + documents.first_rows[part]
-        for part, batches in enumerate(parts)
-        for rows, _ in batches
-    ]
+        num_documents = notes.count("documents")
+        warn_of_rejected(num_rejected, num_documents, first_rejected(notes), config, watch)
+    rows: list[I64] = [np.empty(0, np.int64)]
+    compared: list[Compared] = []
+    for first_row, batches in zip(documents.first_rows.tolist(), parts, strict=False):
+        for own, items in batches:
+            rows.append(own + first_row)
+            compared.append(items)
+    names = RowNames(documents.layout, notes)
     return SearchInput(
-        compared=_joined([compared for batches in parts for _, compared in batches], config),
-        rows=np.concatenate([np.empty(0, np.int64), *rows]),
+        compared=_joined(compared, config),
+        rows=np.concatenate(rows),
         config=config,
-        name=partial(_names, RowNames(documents.layout, notes)),
+        name=lambda wanted: _names(names, wanted),
     )
 
 
@@ -427,9 +443,8 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 def compared_of(batch: pa.RecordBatch, config: Config) -> Compared:
     """Return the items and groups of the documents of a batch."""
-    return Compared(
-        measure_of(config).items(batch.column("text"), config), batch.column("group").to_numpy()
-    )
+    items = measure_of(config).items(batch.column("text"), config)
+    return Compared(items, batch.column("group").to_numpy())
 
 
 def _joined(parts: Sequence[Compared], config: Config) -> Compared:
@@ -448,12 +463,15 @@ def _names(names: RowNames, rows: I64) -> list[pa.Array]:
     return [names.ids_of(distinct).take(pa.array(inverse)), located, pa.array(numbers)]
 
 
-def warn_of_rejected(num_rejected: int, num_documents: int, first: str, watch: Watch) -> None:
-    """Warn about rejected rows, of which `first` names one; raise if there are no others."""
+def warn_of_rejected(
+    num_rejected: int, num_documents: int, first: RejectedRow, config: Config, watch: Watch
+) -> None:
+    """Warn about rejected rows, of which `first` is one; raise if there are no others."""
     if not num_documents:
-        raise all_rejected(num_rejected, first)
+        raise all_rejected(num_rejected, first, config)
     if num_rejected > num_documents:
-        watch.warn(most_rejected(num_rejected, num_rejected + num_documents, first), is_urgent=True)
+        message = most_rejected(num_rejected, num_rejected + num_documents, first, config)
+        watch.warn(message, is_urgent=True)
     else:
         if num_rejected == 1:
             rejected = "1 row cannot be used:"

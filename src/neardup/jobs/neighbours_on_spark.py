@@ -171,9 +171,8 @@ def _find_in_files(
         notes = engine.map_documents(source, nearest, _NEAREST, advance)
         if num_rejected := source.counted["own_rejected"]:
             first: Any = tables.rejected_table(source).first()
-            local.warn_of_rejected(
-                num_rejected, source.counted["own_documents"], name_rejected(first), watch
-            )
+            num_documents = source.counted["own_documents"]
+            local.warn_of_rejected(num_rejected, num_documents, name_rejected(first), config, watch)
         listed = engine.map_tables([notes], _list, _LISTED)
         view = TableView(tuple(_LISTED.names), ("query",), ("row",), is_whole=True)
         best = engine.map_groups(listed, [view], partial(_best, k=search.k), None, no_progress)

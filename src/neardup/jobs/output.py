@@ -164,7 +164,8 @@ class PairsFile:
         """Publish the files, the pairs last, and remove the workspace."""
         names = self.drafts["rejected"], f"{_DRAFTS}/{REPORT}", self.drafts["pairs"]
         drafts = [workspace.folder / name for name in names]
-        publish_files(workspace, list(zip(drafts, [*self._beside, self.target], strict=True)))
+        targets = [*self._beside, self.target]
+        publish_files(workspace, list(zip(drafts, targets, strict=True)))
 
 
 Output = RunFolder | PairsFile

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import Documents, Table
+from neardup.engines.base import Documents
 from neardup.engines.local.engine import LocalEngine
-from neardup.engines.local.tables import batches_of
+from neardup.engines.local.tables import BatchTable
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.io.columns.text_cuts import TextCuts
@@ -140,7 +140,7 @@ def find(
 
 
 def _first_places(
-    table: Table,
+    table: BatchTable,
     documents: Documents,
     config: Config,
     engine: LocalEngine,
@@ -152,7 +152,7 @@ def _first_places(
     only_below = documents.num_references if config.only_against else None
     with watch.stage("group"):
         repeated = link_anchors(
-            lambda names: batches_of(table, names),
+            lambda names: table.batches(names),
             arrays,
             engine.side_by_side,
             room=engine.room() // 4,
@@ -163,12 +163,12 @@ def _first_places(
 
     def store(batch: pa.RecordBatch) -> pa.RecordBatch:
         count = store_words(batch, islands, stored, config)
+        arrays.drop_pages()
         return pa.record_batch([pa.array([count])], schema=_NOTHING)
 
     with watch.stage("words", documents.total, documents.unit) as advance:
         if num_words:
             engine.scan_documents(documents, store, _NOTHING, advance)
-            arrays.drop_pages()
     with watch.stage("places", repeated.docs.size, "anchors") as advance:
 
         def after_block(count: int) -> None:
@@ -177,12 +177,12 @@ def _first_places(
 
         longest = shape.num_grams - 1
         finder = PlaceFinder(repeated, at, stored, (shape.gram, longest), num_references=only_below)
-        return finder.find(engine.side_by_side, after_block)
+        return finder.find(engine.side_by_side, after_block, arrays, engine.room() // 3)
 
 
 def _located(
     stretches: Stretches,
-    table: Table,
+    table: BatchTable,
     documents: Documents,
     config: Config,
     engine: LocalEngine,
@@ -201,7 +201,7 @@ def _located(
     )
     own = [
         batch.slice(int(np.searchsorted(batch.column("row").to_numpy(), num_references)))
-        for batch in batches_of(table, ["row", "num_words"])
+        for batch in table.batches(["row", "num_words"])
     ]
     rows, words = (
         np.concatenate([np.empty(0, np.int64), *(batch.column(name).to_numpy() for batch in own)])
@@ -279,9 +279,10 @@ def find_in_memory(
     num_documents = read.documents.num_rows
     num_rejected = read.rejected.num_rows
     if num_rejected and not num_documents:
-        raise all_rejected(num_rejected, read.first_rejected())
+        raise all_rejected(num_rejected, read.first_rejected(), config)
     if num_rejected > num_documents:
-        message = most_rejected(num_rejected, num_documents + num_rejected, read.first_rejected())
+        first = read.first_rejected()
+        message = most_rejected(num_rejected, num_documents + num_rejected, first, config)
         watch.warn(message, is_urgent=True)
     tables = MemoryPassages(read, found, config.min_left)
     return PassagesReport(

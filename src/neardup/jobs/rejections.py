@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from neardup.config import Config
+from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import StaleError
+from neardup.io.columns.rejected_rows import RejectedRow, RejectionCode, code_of
 from neardup.io.documents.notes import Notes
 
-# A pattern in the reason, and the usual fix.
-_WAYS_OUT: Final = (
-    ("not valid UTF-8", "pass `encoding` latin-1, cp1252 or utf-16 if the files are not in UTF-8"),
-    ("not valid ", "pass another `encoding`, or none for UTF-8"),
-    ("fields, the header has", "pass `delimiter` if the columns are not separated by commas"),
-    ("broken CSV", "pass `delimiter` or `format` if the files are not CSV with commas"),
-    ("never closed", "pass `delimiter` or `format` if the files are not CSV with commas"),
-    ("broken JSON|not an object", "pass `format` if the files are not JSON Lines"),
-    ("max_document", "pass a larger `max_document`"),
-    ("parsed as HTML", "leave html=True out"),
-    ("items? (are|is)|not pairs of item", "name the column with the items: `items_column`"),
-    (
-        "vector|bits|numbers",
-        "name the column with the vectors in `vector_column`, and pass packed=True if they are packed bits",
+# The usual way out.
+_HINTS: Final = {
+    RejectionCode.NOT_UTF8: "pass `encoding` latin-1, cp1252 or utf-16 if the files are not in UTF-8",
+    RejectionCode.NOT_VALID: "pass another `encoding`, or none for UTF-8",
+    RejectionCode.NUM_FIELDS: "pass `delimiter` if the columns are not separated by commas",
+    RejectionCode.BROKEN_CSV: "pass `delimiter` or `format` if the files are not CSV with commas",
+    RejectionCode.BROKEN_JSON: "pass `format` if the files are not JSON Lines",
+    RejectionCode.TOO_LONG: "pass a larger `max_document`",
+    RejectionCode.NOT_HTML: "leave html=True out",
+    RejectionCode.NO_TEXT: "name the column with the text: `text_column`",
+    RejectionCode.NO_ITEMS: "name the column with the items: `items_column`",
+    RejectionCode.NO_VECTOR: (
+        "name the column with the vectors in `vector_column`, and pass packed=True if they are packed bits"
     ),
-    ("no column|text is", "name the column with the text: `text_column`"),
-)
+    RejectionCode.OTHER: "look at this row, and at the settings for columns and formats",
+}
 
 
-def name_rejected(row: Mapping[str, Any]) -> str:
-    """Name a rejected row of a file and the reason, given a row of schema.REJECTED."""
-    return f"{row['file']} row {row['row']}: {row['reason']}"
+def name_rejected(row: Mapping[str, Any]) -> RejectedRow:
+    """Name a rejected row of a file, given a row of schema.REJECTED."""
+    return RejectedRow(f"{row['file']} row {row['row']}", row["reason"])
 
 
-def first_rejected(notes: Notes, *, references: bool = False) -> str:
+def first_rejected(notes: Notes, *, references: bool = False) -> RejectedRow:
     """Name the first rejected row of the input, or of the reference files."""
-    batches = notes.rejected(references=references)
-    return name_rejected(next(row for batch in batches for row in batch.slice(0, 1).to_pylist()))
+    batches = filter(len, notes.rejected(references=references))
+    first: Mapping[str, Any] = next(batches).slice(0, 1).to_pylist()[0]
+    return name_rejected(first)
 
 
-def all_rejected(count: int, first: str) -> StaleError:
-    """Return the error of a run without a usable row; `first` is the first rejected row and its reason."""
-    message = f"all {count:,} rows were rejected; the first is {first}"
-    return StaleError(
-        f"the only row was rejected: {first}" if count == 1 else message, hint=_hint_for(first)
+def all_rejected(count: int, first: RejectedRow, config: Config) -> StaleError:
+    """Return the error of a run without a usable row."""
+    if count == 1:
+        message = f"the only row was rejected: {first}"
+    else:
+        message = f"all {count:,} rows were rejected; the first is {first}"
+    return StaleError(message, hint=_hint_for(first, config))
+
+
+def most_rejected(num_rejected: int, num_rows: int, first: RejectedRow, config: Config) -> str:
+    """Return the warning of a run that can use less than half of its rows."""
+    return (
+        f"{num_rejected:,} of {num_rows:,} rows were rejected; the first is {first}. "
+        f"Hint: {_hint_for(first, config)}"
     )
 
 
-def most_rejected(num_rejected: int, num_rows: int, first: str) -> str:
-    """Return the warning of a run that can use less than half of its rows."""
-    return f"{num_rejected:,} of {num_rows:,} rows were rejected; the first is {first}. Hint: {_hint_for(first)}"
-
-
-def _hint_for(first: str) -> str:
-    reason = first.partition(": ")[2] or first
-    hints = (hint for pattern, hint in _WAYS_OUT if re.search(pattern, reason))
-    return next(hints, "look at this row, and at the settings for columns and formats")
+def _hint_for(first: RejectedRow, config: Config) -> str:
+    code = code_of(first.reason)
+    if code is RejectionCode.NO_COLUMN:  # the one that the settings compare
+        code = RejectionCode.NO_TEXT
+        if config.items_column is not None:
+            code = RejectionCode.NO_ITEMS
+        elif config.measure in VECTOR_MEASURES:
+            code = RejectionCode.NO_VECTOR
+    return _HINTS[code]

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from neardup import pipeline
 from neardup.config import Config
-from neardup.engines.base import Engine, Source
+from neardup.engines.base import Engine, Rows, Source, Table
 from neardup.errors import DataError
 from neardup.events import Watch
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.jobs.rejections import all_rejected, most_rejected
 from neardup.measures.registry import measure_of
 from neardup.pipeline import Pipeline
@@ -25,11 +26,11 @@ from neardup.theory.plan import Plan
 
 
 class RowCounts(NamedTuple):
-    """The number of documents and of rejected rows; `first_rejected` names the first rejected row and the reason."""
+    """The number of documents and of rejected rows; `first_rejected` names the first rejected row."""
 
     documents: int
     rejected: int
-    first_rejected: Callable[[], str]
+    first_rejected: Callable[[], RejectedRow]
 
 
 class Counts(NamedTuple):
@@ -51,27 +52,39 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(
-        cls, outcome: pipeline.PipelineOutcome, rows: RowCounts, text_bytes: int, threshold: float
+        cls,
+        outcome: pipeline.PipelineOutcome[pa.Table],
+        rows: RowCounts,
+        text_bytes: int,
+        threshold: float,
+        *,
+        removed_against: int = 0,
+        against: RowCounts | None = None,
     ) -> Counts:
         """Count the removed and the spared documents of one machine."""
         removed = outcome.selection.num_rows
         below = count_below(outcome.selection, threshold)
         spared = outcome.clustered.num_rows - removed
-        decided = outcome.decisions or {
-            "kept": 0,
-            "removed": 0,
-        }  # decisions are not worth a warning
-        below = below - min(below, decided["removed"])
-        spared = spared - decided["kept"]
-        counted = cls(rows=rows, text_bytes=text_bytes, removed=removed, below=below, spared=spared)
-        return counted._replace(decisions=outcome.decisions)
+        if outcome.decisions is not None:  # decisions are not worth a warning
+            below = max(below - outcome.decisions["removed"], 0)
+            spared = spared - outcome.decisions["kept"]
+        return cls(
+            rows=rows,
+            text_bytes=text_bytes,
+            removed=removed,
+            below=below,
+            removed_against=removed_against,
+            spared=spared,
+            against=against,
+            decisions=outcome.decisions,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
     """What an adapter has counted and stored.
 
-    audit: measures the recall, on engines that can; the fields below it are copied into the report.
+    audit: measures the recall, on engines that can. The other fields are those of the report.
     """
 
     counts: Counts
@@ -88,12 +101,7 @@ class Results:
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = None
 
 
-_PASSED_ON: Final = [
-    field.name for field in dataclasses.fields(Results) if field.name not in ("counts", "audit")
-]
-
-
-class Adapter(Protocol):
+class Adapter(Protocol[Table, Rows]):
     """What differs between documents in memory, files and Spark."""
 
     @property
@@ -101,7 +109,7 @@ class Adapter(Protocol):
         """The documents."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Table, Rows]:
         """Where the stages run."""
 
     @property
@@ -112,21 +120,23 @@ class Adapter(Protocol):
     def config(self) -> Config:
         """The settings, completed by the source."""
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[Table], watch: Watch) -> Results:
         """Write the tables, or keep them in memory, and count."""
 
     def publish(self, report: Report) -> None:
         """Make the output visible."""
 
 
-def run(adapter: Adapter, watch: Watch, find: Pipeline = pipeline.run) -> Report:
+def run(adapter: Adapter[Table, Rows], watch: Watch, find: Pipeline = pipeline.run) -> Report:
     """Run the pipeline, store its results, and report."""
     warn_of_recall(adapter.plan, watch)
     outcome = find(adapter.source, adapter.plan, adapter.config, adapter.engine, watch)
     return report_on(outcome, adapter, watch)
 
 
-def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch) -> Report:
+def report_on(
+    outcome: pipeline.PipelineOutcome[Table], adapter: Adapter[Table, Rows], watch: Watch
+) -> Report:
     """Store the results of the pipeline, and report."""
     config = adapter.config
     results = adapter.results(outcome, watch)
@@ -152,7 +162,16 @@ def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch)
         signature_format=measure_of(config).signature_format(config),
         audit=audit,
         decisions=counts.decisions,
-        **{name: getattr(results, name) for name in _PASSED_ON},
+        num_pairs=results.num_pairs,
+        columns=results.columns,
+        load=results.load,
+        select_again=results.select_again,
+        out=results.out,
+        inputs=results.inputs,
+        files=results.files,
+        largest=results.largest,
+        engine=results.engine,
+        audited=results.audited,
     )
     adapter.publish(report)
     return report
@@ -160,8 +179,13 @@ def report_on(outcome: pipeline.PipelineOutcome, adapter: Adapter, watch: Watch)
 
 def settings_again(config: Config, plan: Plan, threshold: float) -> tuple[Config, Plan]:
     """Return the settings and the plan for selecting again among stored pairs at a higher threshold."""
-    bands, rows = plan.bands or None, plan.rows or None  # the exact method has no bands
-    again = Config.of(config, threshold=threshold, audit=False, bands=bands, rows=rows)
+    again = Config.of(
+        config,
+        threshold=threshold,
+        audit=False,
+        bands=plan.bands or None,  # the exact method has no bands
+        rows=plan.rows or None,
+    )
     return again, dataclasses.replace(plan, threshold=threshold)
 
 
@@ -198,7 +222,8 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
             f"{config.per_cluster:,} documents of a cluster"
         )
     if rows.rejected and not rows.documents:
-        raise all_rejected(rows.rejected, rows.first_rejected())
+        raise all_rejected(rows.rejected, rows.first_rejected(), config)
     if rows.rejected > rows.documents:
         num_rows = rows.documents + rows.rejected
-        watch.warn(most_rejected(rows.rejected, num_rows, rows.first_rejected()), is_urgent=True)
+        message = most_rejected(rows.rejected, num_rows, rows.first_rejected(), config)
+        watch.warn(message, is_urgent=True)

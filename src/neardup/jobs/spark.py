@@ -16,6 +16,7 @@ from neardup import pipeline, schema
 from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.io.documents.file_reader import Advance
 from neardup.io.finished import finished_run
 from neardup.io.storage.table_writer import write_rejected, write_rows
@@ -30,6 +31,7 @@ from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
     from neardup.engines.spark import FileSource, FrameSource, SparkEngine
+    from neardup.engines.spark.storage import SparkTable
     from neardup.engines.spark.written_tables import Target
 
 
@@ -60,7 +62,7 @@ class SparkFrame:
     plan: Plan
     config: Config
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
+    def results(self, outcome: pipeline.PipelineOutcome[SparkTable], watch: Watch) -> Results:
         """Store the pairs; the other tables are computed lazily."""
         from neardup.engines.spark import results
 
@@ -68,12 +70,11 @@ class SparkFrame:
         selection = outcome.selection
         storage = self.engine.storage
         with watch.stage("report"):
-            found: Any = outcome.row_pairs
-            if found is None:
-                row_pairs = None
-            else:
-                row_pairs = storage.checkpoint("pairs", lambda: found)
-            top = results.largest_clusters(selection, self.config.per_cluster)
+            found = outcome.row_pairs
+            row_pairs = None
+            if found is not None:
+                row_pairs = storage.checkpoint("pairs", lambda: found.frame)
+            top = results.largest_clusters(selection.frame, self.config.per_cluster)
             ids = source.ids()
             for row, doc_id in (("kept_row", "cluster_id"), ("weakest_row", "weakest_id")):
                 top = results.with_ids(top, row, doc_id, ids)
@@ -82,10 +83,22 @@ class SparkFrame:
         counted = source.counted
         rows = RowCounts(counted["own_documents"], counted["own_rejected"], self._name_first)
         return Results(
-            counts=Counts(rows=rows, text_bytes=counted["own_bytes"], **removed),
+            counts=Counts(
+                rows=rows,
+                text_bytes=counted["own_bytes"],
+                removed=removed.removed,
+                below=removed.below,
+                removed_against=removed.against,
+                spared=removed.spared,
+            ),
             num_pairs=None if row_pairs is None else self.engine.total(row_pairs),
             columns=source.columns.taken(),
-            load=results.frame_tables(source, selection, outcome.clustered, row_pairs).get,
+            load=results.frame_tables(
+                source,
+                selection.frame,
+                outcome.clustered.frame,
+                None if row_pairs is None else row_pairs.frame,
+            ).get,
             largest=largest,
             engine=self.engine.facts,
         )
@@ -93,15 +106,15 @@ class SparkFrame:
     def publish(self, report: Report) -> None:
         """Do nothing: the report is the output."""
 
-    def _name_first(self) -> str:
+    def _name_first(self) -> RejectedRow:
         from neardup.engines.spark import results
 
         first = self.source.rejected.orderBy("row").limit(1)
         named: Any = results.with_ids(first, "row", "doc_id", self.source.ids()).first()
-        return f"id {named['doc_id']}: {named['reason']}"
+        return RejectedRow(f"id {named['doc_id']}", named["reason"])
 
 
-class SparkFiles(FileRun):
+class SparkFiles(FileRun["SparkTable"]):
     """Files that Spark's workers read and write; tables are in the workspace, which every worker must reach."""
 
     source: FileSource
@@ -125,18 +138,15 @@ class SparkFiles(FileRun):
         """Return the entry of every file in the report, with the path as the user gave it."""
         return self.source.summary()
 
-    def results(self, outcome: pipeline.PipelineOutcome, watch: Watch) -> Results:
-        """Write the tables, and add the facts of the Spark engine; the driver can read the files again for an audit."""
-        results = super().results(outcome, watch)
-        audit = partial(self._audit, outcome.plan, results)
-        return dataclasses.replace(results, engine=self.engine.facts, audit=audit)
-
-    def _audit(self, plan: Plan, results: Results, watch: Watch) -> Audit:
-        load = partial(self.output.load_draft, self.workspace)
-        reported = Reported(plan, load, results.counts.rows.documents, results.num_pairs)
+    def audit(self, reported: Reported, watch: Watch) -> Audit:
+        """Measure the recall on the driver."""
         return audit_files(
             self.layout.files, self.layout.num_reference_files, reported, self.config, watch
         )
+
+    def engine_facts(self) -> dict[str, Any]:
+        """Return the rounds and the skew of the run."""
+        return self.engine.facts
 
     def publish(self, report: Report) -> None:
         """Publish, and remove the tables between stages that are not in the workspace."""
@@ -147,7 +157,7 @@ class SparkFiles(FileRun):
         """Return the number of files, which Spark's listener reports."""
         return (len(self.layout.own_files()) if self.writes_kept else None), "files"
 
-    def write(self, outcome: pipeline.PipelineOutcome, advance: Advance) -> None:
+    def write(self, outcome: pipeline.PipelineOutcome[SparkTable], advance: Advance) -> None:
         """Write every table once, and the kept rows."""
         from neardup.engines.spark import file_tables as tables
 
@@ -161,20 +171,23 @@ class SparkFiles(FileRun):
             by_row = schema.SELECTION
         columns = schema.with_shares(schema.REMOVED_FROM_FILES, by_row)
         self._write_table(
-            "removed", partial(files.write_removed, selection), total(selection), columns
+            "removed", partial(files.write_removed, selection.frame), total(selection), columns
         )
         num_documents = source.counted["own_documents"]
         columns = schema.clusters(pa.string())
         self._write_table(
-            "clusters", partial(files.write_clusters, outcome.clustered), num_documents, columns
+            "clusters",
+            partial(files.write_clusters, outcome.clustered.frame),
+            num_documents,
+            columns,
         )
         self.write_table("rejected", self._write_rejected)
-        if self.config.pairs:
-            found: Any = outcome.row_pairs
+        found = outcome.row_pairs
+        if self.config.pairs and found is not None:
             row_pairs = self.engine.checkpoint("row_pairs", lambda: found)
             columns = schema.with_shares(schema.PAIRS_FROM_FILES, outcome.pair_columns)
             self._write_table(
-                "pairs", partial(files.write_pairs, row_pairs), total(row_pairs), columns
+                "pairs", partial(files.write_pairs, row_pairs.frame), total(row_pairs), columns
             )
         if self.writes_kept:
             folder = (self.workspace.folder / "out" / finished_run.KEPT).resolve()
@@ -182,7 +195,8 @@ class SparkFiles(FileRun):
             folder.mkdir(parents=True, exist_ok=True)
             self.engine.storage.listen(advance, len(self.layout.own_files()))
             self.engine.compute(
-                tables.write_kept(source, selection, outcome.clustered, str(folder)), "kept"
+                tables.write_kept(source, selection.frame, outcome.clustered.frame, str(folder)),
+                "kept",
             )
 
     def _write_table(
@@ -222,39 +236,38 @@ class SparkFiles(FileRun):
             write_table(path, "rejected", table, num_rows, write_rejected, self.engine.storage)
         return {"num_rejected": num_rows}
 
-    def count(self, outcome: pipeline.PipelineOutcome) -> Counts:
+    def count(self, outcome: pipeline.PipelineOutcome[SparkTable]) -> Counts:
         """Count the notes of rows."""
         from neardup.engines.spark import results
 
         removed = results.count_selection(
             self.source, outcome.selection, outcome.clustered, self.engine
         )
-        if self.source.num_references:
-            against = self._count_rows("reference")
-        else:
-            against = None
         return Counts(
-            self._count_rows("own"), self.source.counted["own_bytes"], **removed, against=against
+            rows=self._count_rows("own"),
+            text_bytes=self.source.counted["own_bytes"],
+            removed=removed.removed,
+            below=removed.below,
+            removed_against=removed.against,
+            spared=removed.spared,
+            against=self._count_rows("reference") if self.source.num_references else None,
         )
 
     def _count_rows(self, side: str) -> RowCounts:
         from neardup.engines.spark.file_tables import rejected_table
 
-        documents, rejected = (
-            self.source.counted[f"{side}_{what}"] for what in ("documents", "rejected")
-        )
-
-        def name_first() -> str:
+        def name_first() -> RejectedRow:
             first: Any = rejected_table(self.source, references=side == "reference").first()
             return name_rejected(first)
 
-        return RowCounts(documents, rejected, name_first)
+        counted = self.source.counted
+        return RowCounts(counted[f"{side}_documents"], counted[f"{side}_rejected"], name_first)
 
-    def largest(self, outcome: pipeline.PipelineOutcome) -> tuple[dict[str, Any], ...]:
+    def largest(self, outcome: pipeline.PipelineOutcome[SparkTable]) -> tuple[dict[str, Any], ...]:
         """Name the largest clusters."""
         from neardup.engines.spark import results
 
-        top = results.largest_clusters(outcome.selection, self.config.per_cluster)
+        top = results.largest_clusters(outcome.selection.frame, self.config.per_cluster)
         found = [row.asDict() for row in self.engine.storage.run(top.collect)]
         names = self.source.names()
         for row in found:

@@ -97,10 +97,8 @@ def begin(
             plan = plan_for(config)
             references = _find_references(own, config, out)
             check_apart(out, references + own)
-            references, own = (
-                FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
-                for files in (references, own)
-            )
+            references = _with_heads(references)
+            own = _with_heads(own)
             manifest = _manifest(output.command, references + own, config, spooled)
         if is_published(out, manifest):
             output.finish()
@@ -132,6 +130,10 @@ def begin(
             config=config,
             plan=plan,
         )
+
+
+def _with_heads(files: FileList) -> FileList:
+    return FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
 
 
 def check_settings(config: Config) -> None:

@@ -7,7 +7,7 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,12 @@ from neardup.io.finished import finished_run, run_tables
 from neardup.io.finished.stored_report import read_report
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.jobs.run import settings_again
-from neardup.pipeline import PipelineOutcome
 from neardup.report import Report, count_references
 from neardup.stages.select import close_pairs, lead_pairs, thin_table
+
+if TYPE_CHECKING:
+    from neardup.engines.local.engine import LocalEngine
+    from neardup.pipeline import PipelineOutcome
 
 I64 = npt.NDArray[np.int64]
 
@@ -84,16 +87,20 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
         )
 
 
-def write_order(path: Path, pairs: Path, documents: FileReader, outcome: PipelineOutcome) -> None:
+def write_order(
+    path: Path,
+    pairs: Path,
+    documents: FileReader,
+    outcome: PipelineOutcome[pa.Table],
+    engine: LocalEngine,
+) -> None:
     """Write the position and the keep priority of every document in a pair, so that `at_threshold` can select again."""
     rows: I64 = np.empty(0, np.int64)
     for batch in pq.ParquetFile(pairs).iter_batches(columns=["file_a", "row_a", "file_b", "row_b"]):
-        ends = [
-            documents.layout.rows_of(
-                batch.column(f"file_{side}"), batch.column(f"row_{side}").to_numpy()
-            )
-            for side in "ab"
-        ]
+        ends = []
+        for side in "ab":
+            numbers = batch.column(f"row_{side}").to_numpy()
+            ends.append(documents.layout.rows_of(batch.column(f"file_{side}"), numbers))
         rows = np.union1d(rows, np.concatenate(ends))
     positions = np.full(rows.size, -1)
     num_before = 0
@@ -101,11 +108,12 @@ def write_order(path: Path, pairs: Path, documents: FileReader, outcome: Pipelin
         begin, end = np.searchsorted(rows, [own[0], own[-1] + 1]) if own.size else (0, 0)
         positions[begin:end] = np.searchsorted(own, rows[begin:end]) + num_before
         num_before += own.size
-    if outcome.find_priorities is None:
+    if outcome.sketches is None:
         raise TypeError("the outcome of a run on files must have priorities")
+    found = engine.lookup(pa.table({"row": rows}), "row", outcome.sketches, ["priority"])
     with TableWriter(path, schema.KEEP_ORDER) as writer:
         writer.write(
-            pa.table([rows, positions, outcome.find_priorities(rows)], schema=schema.KEEP_ORDER)
+            pa.table([rows, positions, found.column("priority")], schema=schema.KEEP_ORDER)
         )
 
 
@@ -122,9 +130,8 @@ def select_stored(report: Report, threshold: float) -> Report:
     members = _select(rows, priority, numbered, numbered.filter(chosen), report)
     own_priority = priority[np.searchsorted(rows, members.column("row").to_numpy())]
     selection = thin_table(members, own_priority, report.config.per_cluster)
-    at, kept_at = (
-        np.searchsorted(rows, selection.column(name).to_numpy()) for name in ("row", "kept_row")
-    )
+    at = np.searchsorted(rows, selection.column("row").to_numpy())
+    kept_at = np.searchsorted(rows, selection.column("kept_row").to_numpy())
     tables = {"pairs": stored.filter(chosen), "removed": _removed(named, at, kept_at, selection)}
     if "containment_a" in stored.column_names:
         tables["removed"] = _with_shares(tables["removed"], selection, numbered, stored)
@@ -197,15 +204,11 @@ def _number(pairs: pa.Table, report: Report) -> pa.Table:
     """The pairs with the rows of the run, as schema.ROW_PAIRS."""
     names = pa.array([entry["file"] for entry in report.inputs], pa.string())
     first_rows = np.cumsum([0, *(entry["rows"] for entry in report.inputs)], dtype=np.int64)
-    rows = [
-        rows_in(
-            schema.one_array(pairs.column(f"file_{side}")),
-            pairs.column(f"row_{side}").to_numpy(),
-            names,
-            first_rows,
-        )
-        for side in "ab"
-    ]
+    rows = []
+    for side in "ab":
+        files = schema.one_array(pairs.column(f"file_{side}"))
+        numbers = pairs.column(f"row_{side}").to_numpy()
+        rows.append(rows_in(files, numbers, names, first_rows))
     return pa.table([*rows, pairs.column("similarity")], schema=schema.ROW_PAIRS)
 
 
@@ -213,13 +216,19 @@ def _names(pairs: pa.Table, numbered: pa.Table) -> pa.Table:
     """Row, doc_id, file and row number of every document in a pair, ascending by row."""
     rows = np.concatenate([numbered.column(f"row_{side}").to_numpy() for side in "ab"])
     rows, firsts = np.unique(rows, return_index=True)
-    columns = [
-        pa.chunked_array(
-            [*pairs.column(f"{name}_a").chunks, *pairs.column(f"{name}_b").chunks], kind
-        ).take(pa.array(firsts))
-        for name, kind in (("doc", pa.string()), ("file", pa.string()), ("row", pa.int64()))
-    ]
-    return pa.table([rows, *columns], names=["row", "doc_id", "file", "number"])
+
+    def first_of(name: str, kind: pa.DataType) -> pa.ChunkedArray:
+        chunks = [*pairs.column(f"{name}_a").chunks, *pairs.column(f"{name}_b").chunks]
+        return pa.chunked_array(chunks, kind).take(pa.array(firsts))
+
+    return pa.table(
+        {
+            "row": rows,
+            "doc_id": first_of("doc", pa.string()),
+            "file": first_of("file", pa.string()),
+            "number": first_of("row", pa.int64()),
+        }
+    )
 
 
 def _num_references(report: Report) -> int:
@@ -263,13 +272,11 @@ def _select(
         chosen = lead_pairs(rows, priority, pairs)
     else:
         kept_rows = close_pairs(rows, priority, pairs)
-        chosen = pa.table(
-            [rows, kept_rows, _similarities(rows, kept_rows, stored)], schema=schema.SELECTION
-        )
+        similarities = _similarities(rows, kept_rows, stored)
+        chosen = pa.table([rows, kept_rows, similarities], schema=schema.SELECTION)
     is_removed = pc.not_equal(chosen.column("row"), chosen.column("kept_row"))
-    return chosen.filter(
-        pc.and_(is_removed, pc.greater_equal(chosen.column("row"), _num_references(report)))
-    )
+    is_input = pc.greater_equal(chosen.column("row"), _num_references(report))
+    return chosen.filter(pc.and_(is_removed, is_input))
 
 
 def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np.float64]:
@@ -293,8 +300,15 @@ def _similarities(rows: I64, kept_rows: I64, stored: pa.Table) -> npt.NDArray[np
 def _removed(named: pa.Table, at: I64, kept_at: I64, selection: pa.Table) -> pa.Table:
     own = named.take(pa.array(at))
     kept = named.take(pa.array(kept_at))
-    columns = [own.column("doc_id"), kept.column("doc_id"), selection.column("similarity")]
-    columns += [table.column(name) for table in (own, kept) for name in ("file", "number")]
+    columns = [
+        own.column("doc_id"),
+        kept.column("doc_id"),
+        selection.column("similarity"),
+        own.column("file"),
+        own.column("number"),
+        kept.column("file"),
+        kept.column("number"),
+    ]
     return pa.table(columns, schema=schema.REMOVED_FROM_FILES)
 
 
@@ -322,16 +336,16 @@ def _clusters(clusters: pa.Table, named: pa.Table, positions: I64, members: pa.T
     """Every document with its cluster; documents, `members` and `positions` are in input order."""
     ids = schema.one_array(clusters.column("doc_id"))
     rows = named.column("row").to_numpy()
-    at, kept_at = (
-        np.searchsorted(rows, members.column(name).to_numpy()) for name in ("row", "kept_row")
-    )
+    at = np.searchsorted(rows, members.column("row").to_numpy())
+    kept_at = np.searchsorted(rows, members.column("kept_row").to_numpy())
     is_member = np.zeros(len(ids), np.bool_)
     sizes = np.ones(len(ids), np.int64)
     is_member[positions[at]] = True
     kept_ids = schema.one_array(named.column("doc_id").take(pa.array(kept_at)))
     is_own = positions >= 0
     sizes[positions[is_own]] = ClusterSizes(members).of(rows)[is_own]
-    columns = [ids, pc.replace_with_mask(ids, pa.array(is_member), kept_ids), pa.array(sizes)]
+    cluster_ids = pc.replace_with_mask(ids, pa.array(is_member), kept_ids)
+    columns = [ids, cluster_ids, pa.array(sizes)]
     return pa.table(columns, schema=schema.clusters(pa.string()))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -44,29 +44,25 @@ class _Cluster(NamedTuple):
 
 
 def warn_of_templates(
-    outcome: PipelineOutcome, documents: Documents, config: Config, watch: Watch
+    outcome: PipelineOutcome[pa.Table], documents: Documents, config: Config, watch: Watch
 ) -> None:
     """Warn if many removed documents share a template, and say what to do."""
     if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:
         return
     clusters = _largest(outcome.selection, documents)
-    rows = np.unique(
-        np.concatenate([np.empty(0, np.int64), *(cluster.sample for cluster in clusters)])
-    )
-    if rows.size:
-        sets = dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True))
-    else:
-        sets = {}
-    found = [
-        cluster
-        for cluster in clusters
-        if is_template([sets[row] for row in cluster.sample.tolist()])
-    ]
-    num_removed = sum(cluster.num_removed for cluster in found)
-    if found and num_removed >= MIN_SHARE * outcome.selection.num_rows:
-        watch.warn(
-            advise_on_templates(num_removed, outcome.selection.num_rows, len(found)), is_urgent=True
-        )
+    if not clusters:
+        return
+    rows = np.unique(np.concatenate([cluster.sample for cluster in clusters]))
+    sets = dict(zip(rows.tolist(), _sets(rows, documents, config), strict=True))
+    num_removed = 0
+    num_clusters = 0
+    for cluster in clusters:
+        if is_template([sets[row] for row in cluster.sample.tolist()]):
+            num_removed += cluster.num_removed
+            num_clusters += 1
+    num_all = outcome.selection.num_rows
+    if num_clusters and num_removed >= MIN_SHARE * num_all:
+        watch.warn(advise_on_templates(num_removed, num_all, num_clusters), is_urgent=True)
 
 
 def advise_on_templates(num_removed: int, num_all: int, num_clusters: int) -> str:
@@ -100,7 +96,8 @@ def is_template(sets: list[npt.NDArray[np.uint64]]) -> bool:
 
 def _largest(selection: pa.Table, documents: Documents) -> list[_Cluster]:
     """The largest clusters of similar but unequal documents, with a sample chosen by a hash of the row."""
-    rows, kept_rows = (selection.column(name).to_numpy() for name in ("row", "kept_row"))
+    rows = selection.column("row").to_numpy()
+    kept_rows = selection.column("kept_row").to_numpy()
     similarity = selection.column("similarity").to_numpy()
     near = np.flatnonzero(similarity < 1)
     kept, inverse, counts = np.unique(kept_rows[near], return_inverse=True, return_counts=True)
@@ -132,7 +129,4 @@ def _sets(rows: I64, documents: Documents, config: Config) -> list[npt.NDArray[n
             if is_wanted.any():
                 texts.append(batch.column("text").filter(pa.array(is_wanted)))
     shingles, set_ends = text_sets(pa.concat_arrays(texts), config)
-    return [
-        shingles[start:stop]
-        for start, stop in zip(set_ends[:-1].tolist(), set_ends[1:].tolist(), strict=True)
-    ]
+    return [shingles[start:stop] for start, stop in pairwise(set_ends.tolist())]

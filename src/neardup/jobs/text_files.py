@@ -78,9 +78,10 @@ class TextFiles(abc.ABC):
         documents = notes.count("documents")
         rejected = notes.count("rejected")
         if rejected and not documents:
-            raise all_rejected(rejected, first_rejected(notes))
+            raise all_rejected(rejected, first_rejected(notes), self.config)
         if rejected > documents:
-            message = most_rejected(rejected, documents + rejected, first_rejected(notes))
+            first = first_rejected(notes)
+            message = most_rejected(rejected, documents + rejected, first, self.config)
             watch.warn(message, is_urgent=True)
         return documents, rejected
 

@@ -6,7 +6,7 @@ few documents with repeated passages, so that `hash_words`, which reads all, doe
 
 import numpy as np
 
-from neardup.kernels.bits import BLOCK
+from neardup.kernels.bits import BLOCK, fold_ascii_block, trailing_zeros
 from neardup.kernels.compilation import kernel
 from neardup.kernels.folding import KIND_MASK, SINGLE, WORD, ZERO, decode, fold_document
 from neardup.kernels.shingle import (
@@ -78,17 +78,18 @@ def hash_words(source, offsets, table, key, fold_numbers, words, ends, is_normal
 
 
 @kernel
-def locate_words(source, offsets, table, starts, stops, ends):
+def locate_words(source, offsets, table, edges, ends):
     """Write where every word of `hash_words` stands: its first byte in the document, and the byte behind it.
 
     source   uint8 [num_bytes]     UTF-8 texts
     offsets  int64 [num_docs + 1]  document d is source[offsets[d]:offsets[d + 1]]
     table    (index, entries, combining_index, combining) of kernels/unicode.py
-    starts   int64 [...]           written; room for a word per byte
-    stops    int64 [...]           written; the same
-    ends     int64 [num_docs + 1]  written; document d owns starts[ends[d]:ends[d + 1]]
+    edges    int64 [...]           written: both bytes of each word in turn; room for one a byte, two more a document
+    ends     int64 [num_docs + 1]  written; document d owns the words from ends[d] to ends[d + 1]
     """
     index, entries, _, _ = table
+    folded = np.empty(BLOCK, np.uint8)
+    one = np.uint64(1)
     to = 0
     ends[0] = 0
     for doc in range(offsets.size - 1):
@@ -97,26 +98,37 @@ def locate_words(source, offsets, table, starts, stops, ends):
         at = first
         in_word = False
         while at < end:
-            point = np.int64(source[at])
-            width = 1
-            if point >= 0x80:
-                point, width = decode(source, at, end)
-            kind = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)] & KIND_MASK
-            if in_word and kind != WORD:
-                stops[to] = at - first
-                to += 1
-            if kind == SINGLE:
-                starts[to] = at - first
-                stops[to] = at + width - first
-                to += 1
-            elif kind == WORD and not in_word:
-                starts[to] = at - first
-            in_word = kind == WORD
-            at += width
+            if at + BLOCK <= end:
+                words, above = fold_ascii_block(source, at, folded, 0)
+                if not above:
+                    turns = words ^ ((words << one) | np.uint64(in_word))
+                    while turns:
+                        edges[to] = at - first + np.int64(trailing_zeros(turns))
+                        turns &= turns - one
+                        to += 1
+                    in_word = (words >> np.uint64(63)) != ZERO
+                    at += BLOCK
+                    continue
+            stop = min(at + BLOCK, end)
+            while at < stop:
+                point = np.int64(source[at])
+                width = 1
+                if point >= 0x80:
+                    point, width = decode(source, at, end)
+                kind = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)] & KIND_MASK
+                if in_word != (kind == WORD):
+                    edges[to] = at - first
+                    to += 1
+                if kind == SINGLE:
+                    edges[to] = at - first
+                    edges[to + 1] = at + width - first
+                    to += 2
+                in_word = kind == WORD
+                at += width
         if in_word:
-            stops[to] = end - first
+            edges[to] = end - first
             to += 1
-        ends[doc + 1] = to
+        ends[doc + 1] = to >> 1
 
 
 @kernel

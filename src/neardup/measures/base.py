@@ -142,13 +142,18 @@ def sketch_rows(
 
     rows: the words of every vector; slots_of: returns the slots of a slice of them.
     """
-    num_docs = rows.shape[0]
+    num_docs, num_words = rows.shape
     keys = np.empty((num_docs, plan.bands), np.uint64)
     for run in runs(num_docs):
-        keys[run] = band_keys(slots_of(run), plan, None if groups is None else groups[run])
-    ends = np.arange(num_docs + 1, dtype=np.int64) * rows.shape[1]
-    found = digests_of(rows.reshape(-1), ends, groups, secret)
-    return Sketched(np.ones(num_docs, np.int64), found, keys, np.zeros(num_docs, np.int64))
+        run_groups = None if groups is None else groups[run]
+        keys[run] = band_keys(slots_of(run), plan, run_groups)
+    ends = np.arange(num_docs + 1, dtype=np.int64) * num_words
+    return Sketched(
+        sizes=np.ones(num_docs, np.int64),
+        digests=digests_of(rows.reshape(-1), ends, groups, secret),
+        keys=keys,
+        held_at=np.zeros(num_docs, np.int64),
+    )
 
 
 def slots_of_all(num_docs: int, num_slots: int, slots_of: Callable[[slice], Slots]) -> Slots:
@@ -161,22 +166,23 @@ def slots_of_all(num_docs: int, num_slots: int, slots_of: Callable[[slice], Slot
 
 def runs(num_docs: int) -> Iterator[slice]:
     """Cut documents into runs of RUN_DOCS."""
-    return (slice(start, min(start + RUN_DOCS, num_docs)) for start in range(0, num_docs, RUN_DOCS))
+    for start in range(0, num_docs, RUN_DOCS):
+        yield slice(start, min(start + RUN_DOCS, num_docs))
 
 
 def content_words(contents: pa.Array) -> tuple[U64, I64]:
     """Return the 64-bit words of binary contents, without a copy, and the ends of each document."""
     _, offsets, data = contents.buffers()
-    view = np.frombuffer(offsets, np.int64)[contents.offset : contents.offset + len(contents) + 1]
-    source = np.frombuffer(data or b"", np.uint8)[view[0] : view[-1]]
+    first = contents.offset
+    ends = np.frombuffer(offsets, np.int64)[first : first + len(contents) + 1]
+    source = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
     if source.size:
         words = np.require(source.view(np.uint64), requirements="A")
     else:
         words = np.empty(0, np.uint64)
-    words.flags.writeable = (
-        False  # Numba compiles kernels for writable and read-only arrays separately: use one kind
-    )
-    return words, (view - view[0]) // 8
+    # Numba compiles kernels for writable and read-only arrays separately: use one kind.
+    words.flags.writeable = False
+    return words, (ends - ends[0]) // 8
 
 
 def content_rows(contents: pa.Array) -> U64:
@@ -189,11 +195,9 @@ def content_rows(contents: pa.Array) -> U64:
 
 def num_docs_of(items: kernel.Items) -> int:
     """Return the number of documents."""
-    return int(
-        items.ends.size - 1
-        if isinstance(items, (kernel.Sets, kernel.Weights))
-        else items[0].shape[0]
-    )
+    if isinstance(items, (kernel.Sets, kernel.Weights)):
+        return items.ends.size - 1
+    return int(items[0].shape[0])
 
 
 def are_empty(items: kernel.Items) -> npt.NDArray[np.bool_]:
@@ -218,13 +222,16 @@ def concatenated(batches: Sequence[Items]) -> Items:
     for name, first in filled[0]._asdict().items():
         parts = [getattr(items, name) for items in filled]
         if name == "ends":
-            starts = np.cumsum([0, *(ends[-1] for ends in parts)])
-            parts = [
-                np.zeros(1, np.int64),
-                *(start + ends[1:] for start, ends in zip(starts, parts, strict=False)),
-            ]
-        if isinstance(first, np.ndarray):
+            fields[name] = _joined_ends(parts)
+        elif isinstance(first, np.ndarray):
             fields[name] = np.concatenate(parts)
         else:
             fields[name] = first
     return type(filled[0])(**fields)
+
+
+def _joined_ends(parts: Sequence[I64]) -> I64:
+    joined = [np.zeros(1, np.int64)]
+    for ends in parts:
+        joined.append(joined[-1][-1] + ends[1:])
+    return np.concatenate(joined)

@@ -39,9 +39,12 @@ def sketch(
     del hold
     rows = base.content_rows(contents)
     values = _scaled(rows.view(np.float64))
-    return base.sketch_rows(
-        rows, lambda run: _sides(values[run], plan.bands * plan.rows, config), plan, groups, secret
-    )
+    num_slots = plan.bands * plan.rows
+
+    def slots_of(run: slice) -> base.U8:
+        return _sides(values[run], num_slots, config)
+
+    return base.sketch_rows(rows, slots_of, plan, groups, secret)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Vectors:
@@ -56,30 +59,33 @@ def sign(items: kernel.Vectors, plan: Plan, config: Config) -> tuple[base.Signat
     """Return the sides of all hyperplanes, packed 64 to a word and one by one."""
     del plan
     num_slots = config.num_perm
-    sides = base.slots_of_all(
-        base.num_docs_of(items), num_slots, lambda run: _sides(items.values[run], num_slots, config)
-    )
+
+    def slots_of(run: slice) -> base.U8:
+        return _sides(items.values[run], num_slots, config)
+
+    sides = base.slots_of_all(base.num_docs_of(items), num_slots, slots_of)
     return _packed(sides), sides
 
 
 def _scaled(values: base.F64) -> base.F64:
     """Scale every vector so that its largest absolute value is in [1/2, 1)."""
     largest = np.abs(values).max(axis=1, initial=0.0)
-    scaled: base.F64 = np.ldexp(values, -np.frexp(largest)[1][:, None])
+    _, exponents = np.frexp(largest)
+    scaled: base.F64 = np.ldexp(values, -exponents[:, None])
     return scaled
 
 
 def _sides(values: base.F64, num_slots: int, config: Config) -> base.U8:
     """Return 1 for each hyperplane that a vector lies above; 32-bit sums are precise enough."""
-    projections = np.empty((values.shape[0], num_slots), np.float32)
-    vectors.project(
-        values.astype(np.float32),
-        gaussian_lines(config.seed, values.shape[1], num_slots),
-        projections,
-    )
+    num_docs, dimension = values.shape
+    projections = np.empty((num_docs, num_slots), np.float32)
+    lines = gaussian_lines(config.seed, dimension, num_slots)
+    vectors.project(values.astype(np.float32), lines, projections)
     return (projections > 0).view(np.uint8)
 
 
 def _packed(sides: base.U8) -> base.U64:
     packed = np.packbits(sides, axis=1)
-    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % _WORD_BYTES))).view(np.uint64)
+    num_missing = -packed.shape[1] % _WORD_BYTES
+    whole = np.pad(packed, ((0, 0), (0, num_missing)))
+    return whole.view(np.uint64)

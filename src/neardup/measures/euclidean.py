@@ -43,9 +43,11 @@ def sketch(
     del hold
     rows = base.content_rows(contents)
     values = rows.view(np.float64)
-    return base.sketch_rows(
-        rows, lambda run: _buckets(values[run], plan, config), plan, groups, secret
-    )
+
+    def slots_of(run: slice) -> base.U32:
+        return _buckets(values[run], plan, config)
+
+    return base.sketch_rows(rows, slots_of, plan, groups, secret)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Points:
@@ -56,20 +58,25 @@ def items(contents: pa.Array, config: Config) -> kernel.Points:
 
 def sign(items: kernel.Points, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return the buckets as slots, and no signatures: comparing those is no faster than comparing vectors."""
-    num_slots = plan.bands * plan.rows
-    buckets = base.slots_of_all(
-        base.num_docs_of(items), num_slots, lambda run: _buckets(items.values[run], plan, config)
-    )
-    return np.empty((base.num_docs_of(items), 0), np.uint32), buckets
+    num_docs = base.num_docs_of(items)
+
+    def slots_of(run: slice) -> base.U32:
+        return _buckets(items.values[run], plan, config)
+
+    buckets = base.slots_of_all(num_docs, plan.bands * plan.rows, slots_of)
+    no_signatures = np.empty((num_docs, 0), np.uint32)
+    return no_signatures, buckets
 
 
 def _buckets(values: base.F64, plan: Plan, config: Config) -> base.U32:
+    num_docs, dimension = values.shape
     num_slots = plan.bands * plan.rows
-    projections = np.empty((values.shape[0], num_slots))
-    lines = gaussian_lines(config.seed, values.shape[1], num_slots).astype(np.float64)
+    projections = np.empty((num_docs, num_slots))
+    lines = gaussian_lines(config.seed, dimension, num_slots).astype(np.float64)
     vectors.project(np.ascontiguousarray(values), lines, projections)
-    places = projections / (plan.width or 1.0) + uniform_shifts(config.seed, num_slots)
-    buckets = np.floor(np.clip(places, -_LAST_BUCKET, _LAST_BUCKET)).astype(np.int64)
-    return buckets.astype(
-        np.uint32
-    )  # the low half: different buckets that agree in it are four billion apart
+    width = plan.width or 1.0
+    positions = projections / width + uniform_shifts(config.seed, num_slots)
+    nearby = np.clip(positions, -_LAST_BUCKET, _LAST_BUCKET)
+    buckets = np.floor(nearby).astype(np.int64)
+    # The low half: different buckets that agree in it are four billion apart.
+    return buckets.astype(np.uint32)

@@ -36,38 +36,47 @@ def sketch(
     del hold
     rows = base.content_rows(contents)
     bits = items(contents, config)
-    return base.sketch_rows(
-        rows, lambda run: _sampled(bits, run, plan, config), plan, groups, secret
-    )
+
+    def slots_of(run: slice) -> base.U8:
+        return _sampled(bits, run, plan, config)
+
+    return base.sketch_rows(rows, slots_of, plan, groups, secret)
 
 
 def items(contents: pa.Array, config: Config) -> kernel.Bits:
     """Return the words of the bit vectors, and how many bits each has."""
     del config
     rows = base.content_rows(contents)
-    return kernel.Bits(np.ascontiguousarray(rows[:, 1:]), int(rows[0, 0]) if rows.size else 0)
+    words = np.ascontiguousarray(rows[:, 1:])
+    num_bits = int(rows[0, 0]) if rows.size else 0
+    return kernel.Bits(words, num_bits)
 
 
 def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return no signatures, because comparing them is no faster than comparing all bits, and the sampled bits."""
-    sampled = base.slots_of_all(
-        base.num_docs_of(items),
-        plan.bands * plan.rows,
-        lambda run: _sampled(items, run, plan, config),
-    )
-    return np.empty((base.num_docs_of(items), 0), np.uint32), sampled
+    num_docs = base.num_docs_of(items)
+
+    def slots_of(run: slice) -> base.U8:
+        return _sampled(items, run, plan, config)
+
+    sampled = base.slots_of_all(num_docs, plan.bands * plan.rows, slots_of)
+    no_signatures = np.empty((num_docs, 0), np.uint32)
+    return no_signatures, sampled
 
 
 def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> base.U8:
     places = sample_places(config.seed, bits.num_bits, plan.bands * plan.rows)
+    word_numbers = (places >> np.uint64(6)).astype(np.int64)
+    words = bits.words[run][:, word_numbers]
     # `packbits` stores the first of eight bits as the most significant.
-    shifts = (places & np.uint64(56)) | (np.uint64(7) - (places & np.uint64(7)))
-    words = bits.words[run][:, (places >> np.uint64(6)).astype(np.int64)]
-    return ((words >> shifts) & np.uint64(1)).astype(np.uint8)
+    first_of_byte = places & np.uint64(56)
+    shifts = first_of_byte | (np.uint64(7) - (places & np.uint64(7)))
+    sampled = (words >> shifts) & np.uint64(1)
+    return sampled.astype(np.uint8)
 
 
 def sample_places(seed: int, num_bits: int, num_slots: int) -> base.U64:
     """Draw the positions of the sampled bits, with replacement."""
-    return base.mix(np.arange(num_slots, dtype=np.uint64) ^ base.salt(seed)) % np.uint64(
-        max(num_bits, 1)
-    )
+    slots = np.arange(num_slots, dtype=np.uint64)
+    drawn = base.mix(slots ^ base.salt(seed))
+    return drawn % np.uint64(max(num_bits, 1))

@@ -63,7 +63,8 @@ def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Sh
     capacity = 2 * shingles.size + 8
     table = np.zeros(capacity + shingles.size + 1, np.uint64)
     fill_table(shingles, capacity, table)
-    return Ignored(capacity, table, hashlib.sha256(shingles.tobytes()).hexdigest()[:16])
+    digest = hashlib.sha256(shingles.tobytes()).hexdigest()
+    return Ignored(capacity, table, digest[:16])
 
 
 def _texts(config: Config, reading: Config) -> Iterator[pa.Array]:

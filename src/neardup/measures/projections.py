@@ -18,7 +18,8 @@ _MAX_SLOTS: Final = NUM_PERM_CHOICES[-1]
 
 def _units(numbers: U64) -> npt.NDArray[np.float64]:
     """Turn hashes into numbers in the open interval (0, 1)."""
-    return ((numbers >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    high = (numbers >> np.uint64(11)).astype(np.float64)
+    return (high + 0.5) * 2.0**-53
 
 
 @lru_cache(maxsize=4)
@@ -27,16 +28,17 @@ def gaussian_lines(seed: int, dimension: int, num_lines: int) -> npt.NDArray[np.
 
     24 bits are random enough, and hide the last bit of the logarithm, in which machines may differ.
     """
-    numbers: U64 = np.arange(dimension * _MAX_SLOTS, dtype=np.uint64).reshape(dimension, _MAX_SLOTS)
-    drawn = mix(numbers[:, :num_lines] ^ salt(seed))
+    numbers: U64 = np.arange(dimension * _MAX_SLOTS, dtype=np.uint64)
+    numbers = numbers.reshape(dimension, _MAX_SLOTS)[:, :num_lines]
+    drawn = mix(numbers ^ salt(seed))
     radius = np.sqrt(-2 * np.log(_units(drawn)))
-    lines: npt.NDArray[np.float32] = (radius * np.cos(2 * np.pi * _units(mix(drawn)))).astype(
-        np.float32
-    )
+    angle = 2 * np.pi * _units(mix(drawn))
+    lines: npt.NDArray[np.float32] = (radius * np.cos(angle)).astype(np.float32)
     lines.flags.writeable = False
     return lines
 
 
 def uniform_shifts(seed: int, num_lines: int) -> npt.NDArray[np.float64]:
     """Return the offset of the buckets of each line, as a fraction of the bucket width."""
-    return _units(mix(mix(np.arange(num_lines, dtype=np.uint64) ^ salt(seed))))
+    numbers = np.arange(num_lines, dtype=np.uint64)
+    return _units(mix(mix(numbers ^ salt(seed))))

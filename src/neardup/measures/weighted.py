@@ -39,12 +39,15 @@ def sketch(
     del hold
     sets = items(contents, config)
     signatures, _ = sign(sets, plan, config)
-    words = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1).reshape(-1)
+    pairs = np.stack([sets.hashes, sets.weights.view(np.uint64)], axis=1)
+    words = pairs.reshape(-1)
     words.flags.writeable = False
     sizes = np.diff(sets.ends)
-    digests = base.digests_of(words, 2 * sets.ends, groups, secret)
     return base.Sketched(
-        sizes, digests, base.band_keys(signatures, plan, groups), np.zeros(sizes.size, np.int64)
+        sizes=sizes,
+        digests=base.digests_of(words, 2 * sets.ends, groups, secret),
+        keys=base.band_keys(signatures, plan, groups),
+        held_at=np.zeros(sizes.size, np.int64),
     )
 
 
@@ -57,33 +60,40 @@ def items(contents: pa.Array, config: Config) -> kernel.Weights:
     else:
         weights = pairs[:, 1].copy().view(np.float64)
     hashes = base.mix(pairs[:, 0] ^ base.salt(config.seed))
-    docs = np.repeat(np.arange(ends.size - 1), np.diff(ends) // 2)
+    num_items = np.diff(ends) // 2
+    docs = np.repeat(np.arange(num_items.size), num_items)
+
     order = np.lexsort((hashes, docs))
     order = order[weights[order] > 0]
     hashes = hashes[order]
     weights = weights[order]
     docs = docs[order]
-    is_first = np.r_[True, (np.diff(docs) != 0) | (hashes[1:] != hashes[:-1])][: docs.size]
+
+    is_first = np.ones(docs.size, np.bool_)
+    is_first[1:] = (docs[1:] != docs[:-1]) | (hashes[1:] != hashes[:-1])
     firsts = np.flatnonzero(is_first)
-    sums = np.add.reduceat(weights, firsts) if firsts.size else np.empty(0)
-    return kernel.Weights(
-        hashes[firsts], sums, np.searchsorted(docs[firsts], np.arange(ends.size)).astype(np.int64)
-    )
+    if firsts.size:
+        sums = np.add.reduceat(weights, firsts)
+    else:
+        sums = np.empty(0)
+    own_ends = np.searchsorted(docs[firsts], np.arange(ends.size))
+    return kernel.Weights(hashes[firsts], sums, own_ends.astype(np.int64))
 
 
 def sign(items: kernel.Weights, plan: Plan, config: Config) -> tuple[base.Signatures, base.Slots]:
     """Return the signatures, which are the slots as well."""
     del plan
-    signatures: base.U32 = np.full((base.num_docs_of(items), config.num_perm), sampler.NO_ITEMS)
+    num_docs = base.num_docs_of(items)
+    signatures: base.U32 = np.full((num_docs, config.num_perm), sampler.NO_ITEMS)
     log_weights = np.log(items.weights)
-    for first in range(0, signatures.shape[0], BLOCK):
+    for first in range(0, num_docs, BLOCK):
         block = signatures[first : first + BLOCK]
         ends = items.ends[first : first + BLOCK + 1]
         own = slice(ends[0], ends[-1])
-        order = np.argsort(items.hashes[own], kind="stable")
         owners = np.repeat(np.arange(block.shape[0]), np.diff(ends))
+        order = np.argsort(items.hashes[own], kind="stable")
+        hashes = items.hashes[own][order]
+        weights = log_weights[own][order]
         ranks = np.full(block.shape, np.inf)
-        sampler.sample_weighted(
-            items.hashes[own][order], log_weights[own][order], owners[order], ranks, block
-        )
+        sampler.sample_weighted(hashes, weights, owners[order], ranks, block)
     return signatures, signatures

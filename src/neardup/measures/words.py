@@ -89,11 +89,12 @@ def located_runs(texts: pa.Array, config: Config) -> Iterator[LocatedRun]:
 
 def _located(source: U8, offsets: I64) -> tuple[I64, I64, I64]:
     num_bytes = int(offsets[-1] - offsets[0])
-    starts = np.empty(num_bytes + 1, np.int64)
-    stops = np.empty(num_bytes + 1, np.int64)
+    # A word takes at least two bytes, its separator included.
+    edges = np.empty(num_bytes + 2 * offsets.size, np.int64)
     ends = np.empty(offsets.size, np.int64)
-    kernel.locate_words(source, offsets, tuple(load_table()), starts, stops, ends)
-    return starts[: ends[-1]], stops[: ends[-1]], ends
+    kernel.locate_words(source, offsets, tuple(load_table()), edges, ends)
+    found = edges[: 2 * ends[-1]]
+    return found[0::2], found[1::2], ends
 
 
 def _rewritten_texts(source: U8, offsets: I64, config: Config) -> dict[int, RewrittenText]:

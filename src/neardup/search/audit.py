@@ -38,21 +38,22 @@ DRAW_RANGE: Final = 1 << 63
 def draw_keys(part: int, rows: I64, seed: int) -> I64:
     """Return the non-negative hash of each row of a part; the rows with the smallest hashes are sampled."""
     with np.errstate(over="ignore"):
-        keys = (
-            rows.astype(np.uint64)
-            + (np.uint64(part) << np.uint64(32))
-            + np.uint64(seed) * FIRST_MULTIPLIER
-        )
+        first_of_part = np.uint64(part) << np.uint64(32)
+        salt = np.uint64(seed) * FIRST_MULTIPLIER
+        keys = rows.astype(np.uint64) + first_of_part + salt
         for shift in (30, 27, 31):
             keys = (keys ^ (keys >> np.uint64(shift))) * GOLDEN_MULTIPLIER
-        return ((keys ^ (keys >> np.uint64(32))) >> np.uint64(1)).view(np.int64)
+        keys ^= keys >> np.uint64(32)
+    return (keys >> np.uint64(1)).view(np.int64)
 
 
 def draw(batch: pa.RecordBatch, below: int, config: Config) -> pa.RecordBatch:
     """Return the documents of a batch, as schema.SAMPLED, that have shingles and a hash less than `below`."""
-    batch = batch.filter(pa.array(batch.column("draw").to_numpy() < below))
-    is_empty = np.diff(jaccard.text_sets(batch.column("text"), config).ends) == 0
-    return batch.filter(pa.array(~is_empty))
+    is_drawn = batch.column("draw").to_numpy() < below
+    drawn = batch.filter(pa.array(is_drawn))
+    sets = jaccard.text_sets(drawn.column("text"), config)
+    has_shingles = np.diff(sets.ends) > 0
+    return drawn.filter(pa.array(has_shingles))
 
 
 class AuditTally:
@@ -67,9 +68,11 @@ class AuditTally:
     """
 
     def __init__(self, num_sets: int, num_docs: int) -> None:
-        self.weights, self.found, self.chances, self.pairs, self.drawn = np.zeros(
-            (5, num_sets), np.int64
-        )
+        self.weights = np.zeros(num_sets, np.int64)
+        self.found = np.zeros(num_sets, np.int64)
+        self.chances = np.zeros(num_sets, np.int64)
+        self.pairs = np.zeros(num_sets, np.int64)
+        self.drawn = np.zeros(num_sets, np.int64)
         self.listed = np.zeros(num_docs, np.int64)
         self._lock = threading.Lock()
 
@@ -129,7 +132,8 @@ class AuditSample:
 
     def chances(self, similarities: F64) -> F64:
         """Return the chance that a pair of each similarity is found."""
-        return np.interp(similarities, np.linspace(0, 1, self._curve.size), self._curve)
+        steps = np.linspace(0, 1, self._curve.size)
+        return np.interp(similarities, steps, self._curve)
 
     def partners(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Tally the pairs of the sample with a batch of documents; return those missed or claimed, as PARTNERS.
@@ -154,24 +158,28 @@ class AuditSample:
             num_docs += docs.size
         if not num_docs:
             return schema.one_batch([], schema.PARTNERS)
-        at, numbers, values, is_found = self._verify(*_end_to_end(picked), np.concatenate(pairs))
-        found = batch.select(["row", "priority"]).take(pa.array(np.concatenate(places)[at]))
-        return self._count(found, numbers, values, is_found)
+        shingles, ends = _end_to_end(picked)
+        at, numbers, values, is_found = self._verify(shingles, ends, np.concatenate(pairs))
+        own_places = np.concatenate(places)[at]
+        documents = batch.select(["row", "priority"]).take(pa.array(own_places))
+        return self._count(documents, numbers, values, is_found)
 
     def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
         """Verify candidate pairs; return document, set, similarity, and whether the run finds the pair."""
         sets = jaccard.raw_sets(shingles, ends)
         values = np.empty(pairs.shape[0])
         kernel.partner_similarities(*sets, *self._sets, pairs, self._config.threshold, values)
-        pairs = pairs[values > 0]
-        values = values[values > 0]
-        return pairs[:, 0], pairs[:, 1], values, self._find(sets, pairs)
+        is_similar = values > 0
+        pairs = pairs[is_similar]
+        is_found = self._find(sets, pairs)
+        return pairs[:, 0], pairs[:, 1], values[is_similar], is_found
 
     def _find(self, sets: Sets, pairs: I64) -> Bools:
         is_found = np.ones(pairs.shape[0], np.bool_)
         if self._plan.method != "exact" and is_found.size:
             docs, places = np.unique(pairs[:, 0], return_inverse=True)
-            signatures = jaccard.set_signatures(Sets(*pick(*sets, docs)), self._config)
+            own = Sets(*pick(*sets, docs))
+            signatures = jaccard.set_signatures(own, self._config)
             keys = band_keys(signatures, self._plan)
             by_place = np.stack([places, pairs[:, 1]], axis=1)
             least = self._plan.min_agreement
@@ -188,14 +196,12 @@ class AuditSample:
         is_reference = documents.column("priority").to_numpy() == schema.REFERENCE_PRIORITY
         if self.listed is not None:
             is_found = self._find_listed(rows, numbers, is_reference)
-        self.tally.add(
-            numbers, is_reference, is_found, self.chances(values), find_sorted(self.rows, rows)[0]
-        )
-        is_listed = ~is_found | find_sorted(self.claimed, self.claims(numbers, rows))[0]
-        columns = [rows, numbers, values, is_found]
-        return pa.record_batch(
-            [pa.array(column[is_listed]) for column in columns], schema=schema.PARTNERS
-        )
+        is_drawn, _ = find_sorted(self.rows, rows)
+        self.tally.add(numbers, is_reference, is_found, self.chances(values), is_drawn)
+        is_claimed, _ = find_sorted(self.claimed, self.claims(numbers, rows))
+        is_listed = ~is_found | is_claimed
+        columns = [column[is_listed] for column in (rows, numbers, values, is_found)]
+        return schema.batch_of(schema.PARTNERS, *columns)
 
     def is_listed(self, docs: I64, rows: I64) -> Bools:
         """Return which pairs of a sampled document, by position, and a row the run has listed."""
@@ -203,9 +209,10 @@ class AuditSample:
             return np.zeros(docs.size, np.bool_)
         listed, listed_docs = self.listed
         num_docs = self.rows.size
-        return find_sorted(
-            np.sort(listed // self.num_sets * num_docs + listed_docs), rows * num_docs + docs
-        )[0]
+        listed_rows = listed // self.num_sets
+        known = np.sort(listed_rows * num_docs + listed_docs)
+        is_listed, _ = find_sorted(known, rows * num_docs + docs)
+        return is_listed
 
     def _find_listed(self, rows: I64, numbers: I64, is_reference: Bools) -> Bools:
         """Count the pairs that the run has listed, and return which are listed for all documents of the set."""
@@ -213,17 +220,17 @@ class AuditSample:
             raise TypeError("the run lists no pairs")
         claims, docs = self.listed
         pairs = self.claims(numbers, rows)
-        starts, ends = (np.searchsorted(claims, pairs, side=side) for side in ("left", "right"))
-        counts = ends - starts
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        self.tally.add_listed(
-            docs[np.repeat(starts, counts) + within], np.repeat(is_reference, counts)
-        )
+        starts = np.searchsorted(claims, pairs, side="left")
+        counts = np.searchsorted(claims, pairs, side="right") - starts
+        before = np.cumsum(counts) - counts
+        within = np.arange(counts.sum()) - np.repeat(before, counts)
+        own_docs = docs[np.repeat(starts, counts) + within]
+        self.tally.add_listed(own_docs, np.repeat(is_reference, counts))
+
         is_drawn, at = find_sorted(self.rows, rows)
         is_itself = is_drawn & (self.numbers[at] == numbers)
-        is_listed: Bools = (
-            counts == np.bincount(self.numbers, minlength=self.num_sets)[numbers] - is_itself
-        )
+        num_docs = np.bincount(self.numbers, minlength=self.num_sets)[numbers]
+        is_listed: Bools = counts == num_docs - is_itself
         return is_listed
 
 
@@ -232,7 +239,8 @@ def _curve(plan: Plan) -> F64:
     if plan.method == "exact":
         return np.ones(2)
     chances = np.array([plan.chance(step / _CURVE_STEPS) for step in range(_CURVE_STEPS + 1)])
-    chances[:-1] -= FILTER_LOSS if plan.min_agreement else 0.0
+    if plan.min_agreement:
+        chances[:-1] -= FILTER_LOSS
     kept: F64 = np.maximum(chances, 0.0)
     return kept
 
@@ -240,4 +248,5 @@ def _curve(plan: Plan) -> F64:
 def _end_to_end(picked: list[tuple[U64, I64]]) -> tuple[U64, I64]:
     """Concatenate the shingles of documents from several runs."""
     sizes = np.concatenate([np.diff(ends) for _, ends in picked])
-    return np.concatenate([shingles for shingles, _ in picked]), np.r_[0, np.cumsum(sizes)]
+    shingles = np.concatenate([own for own, _ in picked])
+    return shingles, np.r_[0, np.cumsum(sizes)]

@@ -42,13 +42,11 @@ def collect_sets(batches: Iterable[pa.RecordBatch], room: int) -> tuple[I64, I64
                 hint="pass a larger `memory`, or fewer documents",
             )
     if not rows:
-        return (
-            np.empty(0, np.int64),
-            np.empty(0, np.int64),
-            Sets(np.empty(0, np.uint64), np.zeros(1, np.int64)),
-        )
+        none = np.empty(0, np.int64)
+        return none, none, Sets(np.empty(0, np.uint64), np.zeros(1, np.int64))
     ends = np.cumsum(np.r_[0, np.concatenate(sizes)], dtype=np.int64)
-    return np.concatenate(rows), np.concatenate(groups), Sets(np.concatenate(shingles), ends)
+    sets = Sets(np.concatenate(shingles), ends)
+    return np.concatenate(rows), np.concatenate(groups), sets
 
 
 class ContainmentIndex:
@@ -105,9 +103,7 @@ class ContainmentIndex:
         listed = self._pairs(found[:count])
         if only_against:
             listed = listed.filter(pc.less(listed.column("row_a"), self._num_references))
-        pairs = pa.LargeListArray.from_arrays([0, listed.num_rows], listed.to_struct_array())
-        columns = [pa.array([compared]), pa.array([listed.num_rows]), pairs]
-        return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)
+        return _as_one_row(listed, compared)
 
     def _scratch(self) -> tuple[I64, I64]:
         if not hasattr(self._scratches, "seen"):
@@ -118,17 +114,13 @@ class ContainmentIndex:
     def _pairs(self, found: I64) -> pa.RecordBatch:
         first = np.minimum(found[:, 0], found[:, 1])
         second = np.maximum(found[:, 0], found[:, 1])
-        in_second = found[:, 2] / self._sizes[first]
-        in_first = found[:, 2] / self._sizes[second]
-        columns = [
-            self._rows[first],
-            self._rows[second],
-            np.maximum(in_second, in_first),
-            in_second,
-            in_first,
-        ]
-        return pa.record_batch(
-            [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS
+        num_shared = found[:, 2]
+        in_second = num_shared / self._sizes[first]
+        in_first = num_shared / self._sizes[second]
+        larger = np.maximum(in_second, in_first)
+        return schema.batch_of(
+            schema.CONTAINMENT_PAIRS,
+            *(self._rows[first], self._rows[second], larger, in_second, in_first),
         )
 
 
@@ -145,10 +137,9 @@ class ReferenceIndex:
     def find_contained(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Replace documents by the pairs in which they contain a reference document, as schema.CONTAINMENT_BATCHES."""
         lists = batch.column("shingles")
-        docs = Sets(
-            lists.flatten().to_numpy().view(np.uint64),
-            np.r_[0, np.cumsum(lists.value_lengths().to_numpy())],
-        )
+        shingles = lists.flatten().to_numpy().view(np.uint64)
+        sizes = lists.value_lengths().to_numpy()
+        docs = Sets(shingles, np.r_[0, np.cumsum(sizes)])
         no_groups = np.zeros(batch.num_rows, np.int64)
         candidates = self._index.find_candidates(docs, no_groups, 0, self._index.nothing_seen())
         places, at = np.unique(candidates[:, 0], return_inverse=True)
@@ -156,18 +147,18 @@ class ReferenceIndex:
         shared = np.empty(candidates.shape[0], np.int64)
         pairs = np.stack([at.reshape(-1), candidates[:, 1]], axis=1)
         kernel.count_shared(own, self._sets, pairs, self._threshold, shared)
-        pairs = pairs[shared >= 0]
-        shared = shared[shared >= 0]
-        share = shared / np.diff(self._sets.ends)[pairs[:, 1]]
-        own_share = shared / np.diff(own.ends)[pairs[:, 0]]
-        rows = batch.column("row").to_numpy()[places[pairs[:, 0]]]
-        columns = [self._rows[pairs[:, 1]], rows, share, share, own_share]
-        found = pa.record_batch(
-            [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS
+        is_contained = shared >= 0
+        shared = shared[is_contained]
+        doc = pairs[is_contained, 0]
+        reference = pairs[is_contained, 1]
+
+        share = shared / np.diff(self._sets.ends)[reference]
+        own_share = shared / np.diff(own.ends)[doc]
+        rows = batch.column("row").to_numpy()[places[doc]]
+        found = schema.batch_of(
+            schema.CONTAINMENT_PAIRS, self._rows[reference], rows, share, share, own_share
         )
-        listed = pa.LargeListArray.from_arrays([0, found.num_rows], found.to_struct_array())
-        columns = [pa.array([candidates.shape[0]]), pa.array([found.num_rows]), listed]
-        return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)
+        return _as_one_row(found, candidates.shape[0])
 
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
@@ -176,12 +167,18 @@ def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
         pairs.column(name).to_numpy() for name in schema.CONTAINMENT_PAIRS.names
     )
     order = np.lexsort((reference, -share, rows))
-    if rows.size:
-        is_first = np.r_[True, rows[order][1:] != rows[order][:-1]]
-    else:
-        is_first = np.empty(0, np.bool_)
+    rows_in_order = rows[order]
+    is_first = np.ones(rows.size, np.bool_)
+    is_first[1:] = rows_in_order[1:] != rows_in_order[:-1]
     best = order[is_first]
-    columns = [rows[best], reference[best], share[best], own_share[best], share[best]]
-    return pa.record_batch(
-        [pa.array(column) for column in columns], schema=schema.CONTAINMENT_SELECTION
+    return schema.batch_of(
+        schema.CONTAINMENT_SELECTION,
+        *(rows[best], reference[best], share[best], own_share[best], share[best]),
     )
+
+
+def _as_one_row(pairs: pa.RecordBatch, num_compared: int) -> pa.RecordBatch:
+    """Return the pairs of a batch, and how many were compared, as schema.CONTAINMENT_BATCHES."""
+    listed = pa.LargeListArray.from_arrays([0, pairs.num_rows], pairs.to_struct_array())
+    columns = [pa.array([num_compared]), pa.array([pairs.num_rows]), listed]
+    return pa.record_batch(columns, schema=schema.CONTAINMENT_BATCHES)

@@ -38,9 +38,12 @@ def as_bags(docs: Compared) -> Bags:
     else:
         assert isinstance(items, Sets)  # noqa: S101 - other items have no index
         ends = items.ends
-        hashes = items.shingles[np.lexsort((items.shingles, owners_of(ends)))]
+        order = np.lexsort((items.shingles, owners_of(ends)))
+        hashes = items.shingles[order]
         weights = np.ones(hashes.size)
-    totals = np.add.reduceat(np.r_[weights, 0.0], ends[:-1]) * (np.diff(ends) > 0)
+    # `reduceat` returns a single weight for an empty set.
+    sums = np.add.reduceat(np.r_[weights, 0.0], ends[:-1])
+    totals = sums * (np.diff(ends) > 0)
     return Bags(hashes, weights, ends, totals, docs.groups)
 
 
@@ -51,7 +54,8 @@ def lists_of(hashes: U64) -> tuple[U64, I64, I64]:
     """
     order = np.argsort(hashes, kind="stable")
     keys, starts = np.unique(hashes[order], return_index=True)
-    return keys, np.r_[starts, order.size].astype(np.int64), order
+    ends = np.r_[starts, order.size].astype(np.int64)
+    return keys, ends, order
 
 
 class InvertedIndex:
@@ -60,8 +64,9 @@ class InvertedIndex:
     def __init__(self, docs: Compared) -> None:
         self.bags = as_bags(docs)
         keys, ends, order = lists_of(self.bags.hashes)
+        owners = owners_of(self.bags.ends)
         self.postings = Postings(
-            keys, ends, owners_of(self.bags.ends)[order], self.bags.weights[order]
+            keys=keys, ends=ends, members=owners[order], weights=self.bags.weights[order]
         )
 
     def walks(self, queries: Bags | None = None) -> Walks:
@@ -75,13 +80,14 @@ class InvertedIndex:
         lengths = np.zeros(at.size, np.int64)
         if self.postings.keys.size:
             lengths = np.diff(self.postings.ends)[at]
-        is_listed &= lengths > (queries is None)
+        num_itself = 1 if queries is None else 0
+        is_listed &= lengths > num_itself
         owners = owners_of(asked.ends)[is_listed]
         lists = at[is_listed]
-        lengths = lengths[is_listed]
-        order = np.lexsort((lists, lengths, owners))
-        ends = np.searchsorted(owners, np.arange(asked.ends.size)).astype(np.int64)
-        return Walks(lists[order], asked.weights[is_listed][order], ends)
+        weights = asked.weights[is_listed]
+        order = np.lexsort((lists, lengths[is_listed], owners))
+        ends = np.searchsorted(owners, np.arange(asked.ends.size))
+        return Walks(lists[order], weights[order], ends.astype(np.int64))
 
     def count_shared(self, sets: Sets) -> I64:
         """Count the items that sets share with the documents: one row per set, one column per document."""
@@ -91,7 +97,8 @@ class InvertedIndex:
         lists = at[is_listed]
         starts = self.postings.ends[lists]
         counts = self.postings.ends[lists + 1] - starts
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        before = np.cumsum(counts) - counts
+        within = np.arange(counts.sum()) - np.repeat(before, counts)
         members = self.postings.members[np.repeat(starts, counts) + within]
         owners = np.repeat(owners_of(sets.ends)[is_listed], counts)
         cells = np.bincount(owners * num_docs + members, minlength=num_sets * num_docs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,7 @@ class PassageTexts:
         self._folder = folder
         self._held = bytearray()
         self._num_written = 0
+        self._mapped: mmap.mmap | None = None
         self._lock = threading.Lock()
 
     def put(self, numbers: slice, content: bytes, sizes: I64) -> None:
@@ -75,6 +77,8 @@ class PassageTexts:
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         gathered = np.empty(ends[-1], np.uint8)
         kernel.gather_bytes(source, offsets, ends, gathered)
+        if self._mapped is not None and hasattr(self._mapped, "madvise"):
+            self._mapped.madvise(mmap.MADV_DONTNEED)  # or its pages count as memory
         return pa.LargeStringArray.from_buffers(
             numbers.size, pa.py_buffer(ends), pa.py_buffer(gathered)
         )
@@ -86,10 +90,15 @@ class PassageTexts:
 
     def _source(self) -> npt.NDArray[np.uint8]:
         if self._folder is None or not self._num_written:
-            return np.frombuffer(bytes(self._held), np.uint8)
+            held = np.frombuffer(self._held, np.uint8)
+            held.flags.writeable = False
+            return held
         if self._held:
             self._write()
-        return np.memmap(self._folder / "texts", np.uint8, "r")
+        if self._mapped is None:
+            with (self._folder / "texts").open("rb") as file:
+                self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(self._mapped, np.uint8)
 
 
 class Locator:

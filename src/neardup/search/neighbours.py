@@ -98,25 +98,16 @@ class SetFinder:
         self._queries = index.bags if asked is None else asked
         self._postings = index.postings
         self._walks = index.walks(asked)
-        self._rule = options.share, _SLACK if isinstance(docs.items, Weights) else 1.0
+        slack = _SLACK if isinstance(docs.items, Weights) else 1.0
+        self._rule = options.share, slack
         self._scratches: queue.SimpleQueue[_Scratch] = queue.SimpleQueue()
 
     def find(self, start: int, stop: int) -> Best:
         """Answer the queries from start to stop."""
         best = _nothing(stop - start, self._options.k, self._options.above)
         scratch = self._scratch()
-        span = start, stop
-        kernel.nearest_sets(
-            self._queries,
-            self._docs,
-            self._walks,
-            self._postings,
-            self._own,
-            span,
-            self._rule,
-            scratch,
-            *best,
-        )
+        bags = self._queries, self._docs, self._walks, self._postings, self._own
+        kernel.nearest_sets(*bags, (start, stop), self._rule, scratch, *best)
         self._scratches.put(scratch)
         return best
 
@@ -124,10 +115,10 @@ class SetFinder:
         """List the neighbours of the queries from start to stop; retry with a larger buffer if it is too small."""
         room = self._options.room * (stop - start)
         scratch = self._scratch()
+        bags = self._queries, self._docs, self._walks, self._postings, self._own
         while True:
             values = np.empty(room)
             ends = np.empty((2, room), np.int64)
-            bags = self._queries, self._docs, self._walks, self._postings, self._own
             count = kernel.list_sets(
                 *bags, (start, stop), self._rule, self._options.above, scratch, values, ends
             )
@@ -149,8 +140,10 @@ class SetFinder:
             return self._scratches.get_nowait()
         except queue.Empty:
             num_docs = self._docs.totals.size
+            seen = np.zeros(num_docs, np.int64)
+            shared = np.empty(num_docs)
             met = np.empty(num_docs, np.int64)
-            return np.zeros(num_docs, np.int64), np.empty(num_docs), met, np.zeros(1, np.int64)
+            return seen, shared, met, np.zeros(1, np.int64)
 
 
 class _AllPairs:
@@ -216,9 +209,8 @@ class VectorFinder(_AllPairs):
     def _load(self, docs: Vectors, queries: Vectors) -> None:
         self._docs = (docs.values, docs.norms)
         self._queries = (queries.values, queries.norms)
-        self._units, self._query_units = (
-            _unit(*vectors) for vectors in (self._docs, self._queries)
-        )
+        self._units = _unit(docs)
+        self._query_units = _unit(queries)
         # Three times the rounding error bound of a dot product of this length in 32-bit floats.
         self._margin = 3 * (docs.values.shape[1] + 4) * 2.0**-24
 
@@ -237,22 +229,23 @@ class VectorFinder(_AllPairs):
         )
 
 
-def _unit(values: F64, norms: F64) -> npt.NDArray[np.float32]:
-    return (values / norms[:, None]).astype(np.float32)
+def _unit(vectors: Vectors) -> npt.NDArray[np.float32]:
+    return (vectors.values / vectors.norms[:, None]).astype(np.float32)
 
 
 class PointFinder(_AllPairs):
     """Finds the vectors at the smallest distance."""
 
     def _load(self, docs: Points, queries: Points) -> None:
-        self._docs, self._queries = (
-            (points.values, _lengths(points.values)) for points in (docs, queries)
-        )
+        self._docs = (docs.values, _lengths(docs.values))
+        self._queries = (queries.values, _lengths(queries.values))
         self._margin = 4 * (docs.values.shape[1] + 4) * 2.0**-53
 
     def _compare(self, span: tuple[int, int], block: tuple[int, int], best: Best) -> None:
+        queries, _ = self._queries
+        docs, _ = self._docs
         with np.errstate(over="ignore", invalid="ignore"):
-            products = self._queries[0][slice(*span)] @ self._docs[0][slice(*block)].T
+            products = queries[slice(*span)] @ docs[slice(*block)].T
         kernel.nearest_points(
             products,
             self._queries,

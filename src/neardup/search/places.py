@@ -5,6 +5,7 @@ anchors -> the repeated ones, linked to the first -> words around them -> window
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,9 @@ _BLOCK: Final = 1 << 16
 _SORT_BYTES: Final = 40
 _CHUNK: Final = 1 << 20
 _MAX_RANGES: Final = 64
+# Grouping bundles takes about this many bytes each.
+_GROUP_BYTES: Final = 100
+_MAX_BITS: Final = 6
 
 
 class Stretches(NamedTuple):
@@ -92,6 +96,11 @@ class _Bundles(NamedTuple):
         return _Bundles(*columns)
 
 
+_PACKED: Final = np.dtype(
+    list(zip(_Bundles._fields, ("<u8", "<i8", "<i4", "<i4", "<i4", "<i4"), strict=True))
+)
+
+
 def link_anchors(
     batches: Callable[[list[str]], Iterable[pa.RecordBatch]],
     arrays: BigArrays,
@@ -122,6 +131,7 @@ def link_anchors(
         values = batch.column("keys").flatten().to_numpy().view(np.uint64)
         keys[at : at + values.size] = values
         at += values.size
+        arrays.drop_pages()
     leaders: I64 = arrays.empty("anchor_leaders", size, np.int64)
     for start in range(0, size, _CHUNK):
         leaders[start : start + _CHUNK] = -1
@@ -213,6 +223,7 @@ def _compact(
         kept.leaders[to:end] = keys[leaders[own][is_kept]].view(np.int64)
         at = own.stop
         to = end
+        arrays.drop_pages()
     return kept
 
 
@@ -248,6 +259,54 @@ def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Co
     return int(has_islands.sum())
 
 
+class _BundleStore:
+    """What is left of bundles, in parts by their key: in memory, or in files if it may not fit; thread-safe."""
+
+    def __init__(self, most: int, arrays: BigArrays, room: int = 0) -> None:
+        """Take the most bundles there can be, and the memory for them; 0 for no limit."""
+        self._bits = 0
+        while room and most * _GROUP_BYTES > room << self._bits and self._bits < _MAX_BITS:
+            self._bits += 1
+        self.num_parts = 1 << self._bits
+        files = [arrays.file(f"bundles-{part}") for part in range(self.num_parts)]
+        self._files = [file for file in files if file is not None]
+        self._held: list[_Bundles] = []
+        self._lock = threading.Lock()
+
+    def put(self, bundles: _Bundles) -> None:
+        """Add bundles."""
+        if not self._bits or not self._files:
+            with self._lock:
+                self._held.append(bundles)
+            return
+        packed = np.empty(bundles.keys.size, _PACKED)
+        for name, column in zip(_Bundles._fields, bundles, strict=True):
+            packed[name] = column
+        parts = (bundles.keys >> np.uint64(64 - self._bits)).astype(np.int64)
+        order = np.argsort(parts, kind="stable")
+        ends = np.searchsorted(parts[order], np.arange(self.num_parts + 1))
+        packed = packed[order]
+        with self._lock:
+            for part, file in enumerate(self._files):
+                with file.open("ab") as output:
+                    output.write(packed[ends[part] : ends[part + 1]].tobytes())
+
+    def take(self, part: int) -> _Bundles:
+        """Return the bundles of a part, in input order, and release them."""
+        if not self._bits or not self._files:
+            held = [_Bundles.room(0), *self._held]
+            self._held = []
+            columns: list[Any] = _concatenated(held, _Bundles._fields)
+        else:
+            packed = np.fromfile(self._files[part], _PACKED)
+            self._files[part].unlink()
+            columns = [np.ascontiguousarray(packed[name]) for name in _Bundles._fields]
+        bundles = _Bundles(*columns)
+        if (np.diff(bundles.owners) >= 0).all():
+            return bundles
+        return bundles.where(np.argsort(bundles.owners, kind="stable"))
+
+
 class PlaceFinder:
     """Finds the first place of every window around repeated anchors."""
 
@@ -275,24 +334,39 @@ class PlaceFinder:
         self._shape = shape
         self._num_references = num_references
 
-    def find(self, side_by_side: SideBySide, after_block: Callable[[int], None]) -> Stretches:
-        """Return the stretches; `after_block` is called with the number of bundles of each level that are done."""
+    def find(
+        self,
+        side_by_side: SideBySide,
+        after_block: Callable[[int], None],
+        arrays: BigArrays,
+        room: int = 0,
+    ) -> Stretches:
+        """Return the stretches.
+
+        Args:
+            side_by_side: compares blocks in parallel.
+            after_block: called with the number of bundles that are done.
+            arrays: where bundles go that do not fit in memory.
+            room: the memory for them; 0 for no limit.
+        """
         anchors = self._anchors
         count = anchors.docs.size
         nothing = np.zeros(count, np.int32)
         # The anchors become the first bundles, so that their columns need not be copied.
         np.subtract(anchors.befores, anchors.counts - 1, out=anchors.counts)
-        bundles = _Bundles(
+        first = _Bundles(
             anchors.keys, np.arange(count), anchors.counts, anchors.befores, nothing, nothing
         )
-        leaders = anchors.leaders
-        found: list[Stretches] = []
-        num_levels = 0
-        while bundles.keys.size:
-            num_levels += 1
-            stretches, bundles = self._compare(bundles, leaders, side_by_side, after_block)
-            found.append(stretches)
-            bundles, leaders = self._grouped(bundles)
+        rest = _BundleStore(2 * count, arrays, room)
+        found = [self._compare(first, anchors.leaders, side_by_side, after_block, rest)]
+        del first, nothing
+        # Bundles with equal keys, and all that is left of them later, are in one part.
+        for part in range(rest.num_parts):
+            bundles, leaders = self._grouped(rest.take(part))
+            while bundles.keys.size:
+                left = _BundleStore(0, arrays)
+                found.append(self._compare(bundles, leaders, side_by_side, after_block, left))
+                bundles, leaders = self._grouped(left.take(0))
         return _joined(found)
 
     def _compare(
@@ -301,14 +375,15 @@ class PlaceFinder:
         leaders: I64,
         side_by_side: SideBySide,
         after_block: Callable[[int], None],
-    ) -> tuple[Stretches, _Bundles]:
-        """Compare all bundles with their leaders."""
+        rest: _BundleStore,
+    ) -> Stretches:
+        """Compare all bundles with their leaders; put what is left of them into `rest`."""
 
-        def compare(first: int) -> tuple[Stretches, _Bundles]:
+        def compare(first: int) -> Stretches:
             stop = min(first + _BLOCK, leaders.size)
             stretches = Stretches(*(np.empty(stop - first, np.int64) for _ in Stretches._fields))
-            rest = _Bundles(*(np.empty(2 * (stop - first), column.dtype) for column in bundles))
-            num_stretches, num_rest = kernel.compare_bundles(
+            left = _Bundles.room(2 * (stop - first))
+            num_stretches, num_left = kernel.compare_bundles(
                 first,
                 stop,
                 leaders,
@@ -317,19 +392,15 @@ class PlaceFinder:
                 self._shape,
                 self._words,
                 tuple(stretches),
-                tuple(rest),
+                tuple(left),
             )
+            rest.put(left.where(slice(num_left)))
             after_block(stop - first)
-            return (
-                Stretches(*(column[:num_stretches].copy() for column in stretches)),
-                rest.where(slice(num_rest)),
-            )
+            return Stretches(*(column[:num_stretches].copy() for column in stretches))
 
         blocks = side_by_side(compare, range(0, leaders.size, _BLOCK))
-        return (
-            Stretches(*_concatenated([stretches for stretches, _ in blocks], Stretches._fields)),
-            _Bundles(*_concatenated([rest for _, rest in blocks], _Bundles._fields)),
-        )
+        nothing = Stretches(*(np.empty(0, np.int64) for _ in Stretches._fields))
+        return Stretches(*_concatenated([nothing, *blocks], Stretches._fields))
 
     def _grouped(self, bundles: _Bundles) -> tuple[_Bundles, I64]:
         """Keep the bundles whose key occurs more than once; return them and their leaders."""

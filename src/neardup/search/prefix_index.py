@@ -40,10 +40,8 @@ class PrefixIndex:
         """Index enough shingles of each set to find every partner: infrequent ones first, then by the smallest hash."""
         chosen, owners = _least_frequent(sets, least, needed)
         keys, list_ends, places = lists_of(chosen)
-        fine_bits, bits = (
-            int(max(keys.size * factor, 64) - 1).bit_length()
-            for factor in (_FINE_BITS, _INDEX_PLACES)
-        )
+        fine_bits = _address_bits(keys.size * _FINE_BITS)
+        bits = _address_bits(keys.size * _INDEX_PLACES)
         self.arrays = kernel.PrefixArrays(
             coarse=np.zeros((1 << _COARSE) // 64, np.uint64),
             coarse_shift=np.uint64(64 - _COARSE),
@@ -67,14 +65,14 @@ class PrefixIndex:
         sizes = np.diff(sets.ends)
         least = np.empty(sizes.size, np.int64)
         kernel.least_sizes(sizes, threshold, least)
-        return cls(sets, least, np.minimum(sizes // _SHARE + 1, least), groups)
+        needed = np.minimum(sizes // _SHARE + 1, least)
+        return cls(sets, least, needed, groups)
 
     def nothing_seen(self) -> Seen:
         """Return what `find_candidates` remembers of a batch, at its beginning."""
-        index = self.arrays
-        return tuple(
-            np.full(size, -1) for size in (index.list_ends.size, index.least.size, index.least.size)
-        )
+        num_lists = self.arrays.list_ends.size
+        num_sets = self.arrays.least.size
+        return np.full(num_lists, -1), np.full(num_sets, -1), np.full(num_sets, -1)
 
     def find_candidates(self, docs: Sets, groups: I64, start: int, seen: Seen) -> I64:
         """Return candidate pairs that share enough indexed shingles: position of the document, number of the set.
@@ -93,6 +91,11 @@ class PrefixIndex:
                 last.fill(-1)
 
 
+def _address_bits(num_places: int) -> int:
+    """How many bits of a hash address this many places, at least 64."""
+    return int(max(num_places, 64) - 1).bit_length()
+
+
 def _least_frequent(sets: Sets, least: I64, needed: I64) -> tuple[U64, I64]:
     """Return the shingles of each set to index, and which set each belongs to."""
     _, inverse, counts = np.unique(sets.shingles, return_inverse=True, return_counts=True)
@@ -101,10 +104,10 @@ def _least_frequent(sets: Sets, least: I64, needed: I64) -> tuple[U64, I64]:
     prefixes = sizes - least + needed
     frequency = np.where(counts > _FREQUENT, counts, 0)[inverse]
     # Stable, because the shingles of a set are already sorted.
-    order = np.argsort(owners * (frequency.max(initial=0) + 1) + frequency, kind="stable")
-    order = order[
-        np.arange(order.size) - np.repeat(sets.ends[:-1], sizes) < np.repeat(prefixes, sizes)
-    ]
+    by_owner = owners * (frequency.max(initial=0) + 1)
+    order = np.argsort(by_owner + frequency, kind="stable")
+    rank_in_set = np.arange(order.size) - np.repeat(sets.ends[:-1], sizes)
+    order = order[rank_in_set < np.repeat(prefixes, sizes)]
     return sets.shingles[order], owners[order]
 
 
@@ -112,5 +115,6 @@ def pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
     """Copy the shingles of some documents."""
     sizes = ends[docs + 1] - ends[docs]
     picked_ends = np.r_[0, np.cumsum(sizes)]
-    places = np.arange(picked_ends[-1]) + np.repeat(ends[docs] - picked_ends[:-1], sizes)
+    moved_by = ends[docs] - picked_ends[:-1]
+    places = np.arange(picked_ends[-1]) + np.repeat(moved_by, sizes)
     return shingles[places], picked_ends

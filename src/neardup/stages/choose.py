@@ -53,7 +53,8 @@ class Sampler:
         """Return the sampled shingles of every document; `sizes` has the size of every set seen."""
         places = np.concatenate([*self._places, np.empty(0, np.int64)])
         values = np.concatenate([*self._values, np.empty(0, np.uint64)])
-        ends = np.searchsorted(places, np.cumsum(np.r_[0, sizes]))
+        set_ends = np.cumsum(np.r_[0, sizes])
+        ends = np.searchsorted(places, set_ends)
         if groups.any():
             values ^= np.repeat(group_salts(groups), np.diff(ends))
         return pa.LargeListArray.from_arrays(pa.array(ends), pa.array(values.view(np.int64)))
@@ -71,15 +72,17 @@ def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.Record
     lists = sketches.column("shingles")
     ends = lists.offsets.to_numpy()
     values = lists.values.to_numpy().view(np.uint64)
-    shift = np.uint64(64 - (counts.size.bit_length() - 1))
-    is_rare = counts[(values >> shift).view(np.int64)] < 2
-    rare = np.diff(np.r_[0, np.cumsum(is_rare)][ends])
-    own = sizes * (rare + _PRIOR * _PRIOR_SHARE) / (np.diff(ends) + _PRIOR)
+    num_bits = counts.size.bit_length() - 1
+    places = (values >> np.uint64(64 - num_bits)).view(np.int64)
+    rare_before = np.r_[0, np.cumsum(counts[places] < 2)]
+    num_rare = np.diff(rare_before[ends])
+    num_sampled = np.diff(ends)
+    own = sizes * (num_rare + _PRIOR * _PRIOR_SHARE) / (num_sampled + _PRIOR)
     # The prefix size of the kernel, up to rounding.
     prefixes = sizes - np.ceil(threshold * sizes) + 1
     shown = np.rint(np.maximum(prefixes - own, 0)).astype(np.int64)
     is_linked = (shown > 0).astype(np.int64)
-    columns = [np.ones_like(sizes), shown, is_linked, is_linked * sizes]
-    return pa.record_batch(
-        [sketches.column("row"), *map(pa.array, columns)], schema=schema.CONTENTS
+    rows = sketches.column("row").to_numpy()
+    return schema.batch_of(
+        schema.CONTENTS, rows, np.ones_like(sizes), shown, is_linked, is_linked * sizes
     )

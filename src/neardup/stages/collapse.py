@@ -16,27 +16,30 @@ def collapse(sketches: pa.RecordBatch) -> pa.RecordBatch:
 
     Representatives and documents without a copy have no row in the result.
     """
-    rows, priority, low, high = (
-        sketches.column(name).to_numpy()
-        for name in ("row", "priority", "digest_low", "digest_high")
-    )
+    rows = sketches.column("row").to_numpy()
+    priority = sketches.column("priority").to_numpy()
+    low = sketches.column("digest_low").to_numpy()
+    high = sketches.column("digest_high").to_numpy()
     # Most digests are unique: half of the digest finds the rows that may have copies, and only
     # those are sorted.
     linked = np.empty_like(rows)
     smallest = np.empty_like(rows)
     count = bands.star_links(low.view(np.uint64), rows, linked, smallest)
     has_like = np.isin(rows, np.concatenate([linked[:count], smallest[:count]]))
-    rows, priority, low, high = (column[has_like] for column in (rows, priority, low, high))
-    order = np.lexsort((rows, priority, high, low))
-    low, high = low[order], high[order]
+    rows = rows[has_like]
+    low = low[has_like]
+    high = high[has_like]
+
+    order = np.lexsort((rows, priority[has_like], high, low))
+    rows = rows[order]
+    low = low[order]
+    high = high[order]
     is_copy = np.zeros(rows.size, np.bool_)
     is_copy[1:] = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
-    first_of_class = np.maximum.accumulate(np.where(is_copy, 0, np.arange(rows.size)))
-    ordered = rows[order]
-    return pa.record_batch(
-        [pa.array(ordered[is_copy]), pa.array(ordered[first_of_class[is_copy]])],
-        schema=schema.CLASSES,
-    )
+    firsts = np.where(is_copy, 0, np.arange(rows.size))
+    first_of_class = np.maximum.accumulate(firsts)
+    representatives = rows[first_of_class]
+    return schema.batch_of(schema.CLASSES, rows[is_copy], representatives[is_copy])
 
 
 def separate(
@@ -50,17 +53,19 @@ def separate(
     their classes stay whole.
     """
     del verified
-    rows, representatives, num_shingles = (
-        copies.column(name).to_numpy() for name in ("row", "representative", "num_shingles")
-    )
-    is_moved = (representatives < num_references) & (rows >= num_references) & (num_shingles > 0)
+    rows = copies.column("row").to_numpy()
+    representatives = copies.column("representative").to_numpy()
+    num_shingles = copies.column("num_shingles").to_numpy()
+    is_led = (representatives < num_references) & (rows >= num_references)
+    is_moved = is_led & (num_shingles > 0)
     moved = rows[is_moved]
     _, classes = np.unique(representatives[is_moved], return_inverse=True)
     firsts = np.full(classes.max(initial=-1) + 1, np.iinfo(np.int64).max)
     np.minimum.at(firsts, classes, moved)
-    is_copy = moved != firsts[classes]
-    columns = [
+    moved_to = firsts[classes]
+    is_copy = moved != moved_to
+    yield schema.batch_of(
+        schema.CLASSES,
         np.concatenate([rows[~is_moved], moved[is_copy]]),
-        np.concatenate([representatives[~is_moved], firsts[classes[is_copy]]]),
-    ]
-    yield pa.record_batch([pa.array(column) for column in columns], schema=schema.CLASSES)
+        np.concatenate([representatives[~is_moved], moved_to[is_copy]]),
+    )

@@ -17,16 +17,16 @@ def link(band: pa.RecordBatch) -> pa.RecordBatch:
     linked = np.empty_like(rows)
     smallest = np.empty_like(rows)
     count = bands.star_links(keys.view(np.uint64), rows, linked, smallest)
-    return pa.record_batch(
-        [pa.array(linked[:count]), pa.array(smallest[:count])], schema=schema.LINKS
-    )
+    return schema.batch_of(schema.LINKS, linked[:count], smallest[:count])
 
 
 def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
     """Link documents that share a prefix shingle, unless their sizes or its positions rule the pair out."""
-    names = ("row", "num_shingles", "place", "key")
-    # Numba compiles the kernel a second time for read-only arrays.
-    rows, sizes, places, keys = (postings.column(name).to_numpy().copy() for name in names)
+    # Copies, because Numba compiles the kernel a second time for read-only arrays.
+    rows = postings.column("row").to_numpy().copy()
+    sizes = postings.column("num_shingles").to_numpy().copy()
+    places = postings.column("place").to_numpy().copy()
+    keys = postings.column("key").to_numpy().copy()
     lists = np.empty_like(rows)
     docs = np.empty_like(rows)
     list_kernel.number_lists(keys.view(np.uint64), lists)
@@ -35,5 +35,4 @@ def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
     row_of = np.empty_like(parents)
     row_of[docs] = rows
     is_linked = parents != np.arange(parents.size)
-    ends = [row_of[is_linked], row_of[parents[is_linked]]]
-    return pa.record_batch([pa.array(end) for end in ends], schema=schema.LINKS)
+    return schema.batch_of(schema.LINKS, row_of[is_linked], row_of[parents[is_linked]])

@@ -48,7 +48,8 @@ def count_pairs(
     if found is None:
         return num_pairs
     rows, representatives = _listed(classes, found.rows)
-    sizes = np.bincount(np.searchsorted(rows, representatives), minlength=rows.size)
+    class_of = np.searchsorted(rows, representatives)
+    sizes = np.bincount(class_of, minlength=rows.size)
     for batch in found.batches():
         left = np.searchsorted(rows, batch.column("row").to_numpy())
         right = np.searchsorted(rows, batch.column("partner").to_numpy())
@@ -58,16 +59,17 @@ def count_pairs(
 
 def _count_copies(classes: pa.Table, num_references: int, *, only_against: bool) -> int:
     """Count the pairs of exact copies, except those of two reference documents, or of two input documents."""
-    copies, representatives = (
-        classes.column(name).to_numpy() for name in ("row", "representative")
-    )
+    copies = classes.column("row").to_numpy()
+    representatives = classes.column("representative").to_numpy()
     firsts, class_of = np.unique(representatives, return_inverse=True)
-    sizes = np.bincount(class_of, minlength=firsts.size) + 1
-    num_own = np.bincount(class_of[copies >= num_references], minlength=firsts.size) + (
-        firsts >= num_references
-    )
-    num_twins = 0 if only_against else num_own * (num_own - 1) // 2
-    return int((num_twins + num_own * (sizes - num_own)).sum())
+    num_copies = np.bincount(class_of, minlength=firsts.size)
+    num_own_copies = np.bincount(class_of[copies >= num_references], minlength=firsts.size)
+    num_own = num_own_copies + (firsts >= num_references)
+    num_others = num_copies + 1 - num_own
+    num_pairs = num_own * num_others
+    if not only_against:
+        num_pairs += num_own * (num_own - 1) // 2
+    return int(num_pairs.sum())
 
 
 def list_pairs(
@@ -92,16 +94,12 @@ def list_pairs(
     links = _link(parts, found, listed_at_once, only_against=only_against)
     ordered = found.sort(links, _LINKS, [("link", "ascending")])
     for pairs in _expand(parts, ordered, listed_at_once):
-        for begin in range(
-            0, pairs.left.size, listed_at_once
-        ):  # a single row may have more partners
+        # A single row may have more partners.
+        for begin in range(0, pairs.left.size, listed_at_once):
             chosen = slice(begin, begin + listed_at_once)
-            columns = [
-                rows[pairs.left[chosen]],
-                rows[pairs.right[chosen]],
-                pairs.similarities[chosen],
-            ]
-            yield pa.record_batch([pa.array(column) for column in columns], schema=schema.ROW_PAIRS)
+            left = rows[pairs.left[chosen]]
+            right = rows[pairs.right[chosen]]
+            yield schema.batch_of(schema.ROW_PAIRS, left, right, pairs.similarities[chosen])
 
 
 class _Pairs(NamedTuple):
@@ -142,15 +140,17 @@ class _Parts:
         counts = self.sizes[heads]
         places = self._members[_ranges(self._ends[heads] - counts, counts)]
         tails = np.repeat(tails, counts)
-        is_needed = self._members[self._ends[tails] - 1] > places
+        values = np.repeat(values, counts)
+        last_members = self._members[self._ends[tails] - 1]
+        is_needed = last_members > places
         links = places[is_needed] * self.keys.size + tails[is_needed]
-        columns = [links, np.repeat(values, counts)[is_needed]]
-        return pa.record_batch([pa.array(column) for column in columns], schema=_LINKS)
+        return schema.batch_of(_LINKS, links, values[is_needed])
 
     def split(self, links: I64) -> tuple[I64, I64, I64]:
         """Return the place and the part of each link, and how many pairs it stands for."""
         places, tails = np.divmod(links, self.keys.size)
-        return places, tails, self._ends[tails] - self._starts(places, tails)
+        counts = self._ends[tails] - self._starts(places, tails)
+        return places, tails, counts
 
     def _starts(self, places: I64, tails: I64) -> I64:
         """Return where the members of parts that come after places start."""
@@ -175,14 +175,19 @@ def _link(
 ) -> Iterator[pa.RecordBatch]:
     """Link documents to parts: those of exact copies, and those of the pairs found, about `most` links a batch."""
     own = np.flatnonzero(parts.keys % 2)
-    twins = own[:0] if only_against else own[parts.sizes[own] > 1]
-    behind = own[
-        np.isin(parts.keys[own] - 1, parts.keys)
-    ]  # the reference part of a class comes right before its own
+    if only_against:
+        twins = own[:0]
+    else:
+        twins = own[parts.sizes[own] > 1]
+    # The reference part of a class comes right before its own.
+    has_references = np.isin(parts.keys[own] - 1, parts.keys)
+    behind = own[has_references]
     left = np.r_[twins, behind - 1]
-    yield parts.links(_Pairs(left, np.r_[twins, behind], np.ones(left.size)))
+    right = np.r_[twins, behind]
+    yield parts.links(_Pairs(left, right, np.ones(left.size)))
     for batch in found.batches():
-        left, right = (parts.of(batch.column(name).to_numpy()) for name in ("row", "partner"))
+        left = parts.of(batch.column("row").to_numpy())
+        right = parts.of(batch.column("partner").to_numpy())
         similarities = batch.column("similarity").to_numpy()
         num_links = np.cumsum(parts.sizes[left] + parts.sizes[right])
         for chosen in _cut(num_links, most):
@@ -191,19 +196,21 @@ def _link(
 
 def _expand(parts: _Parts, ordered: Iterable[pa.RecordBatch], most: int) -> Iterator[_Pairs]:
     """Turn sorted links into pairs, at most `most` at once or those of one document."""
-    held = np.empty(0, np.int64), np.empty(0)
+    num_parts = parts.keys.size
+    links = np.empty(0, np.int64)
+    similarities = np.empty(0)
     for batch in ordered:
         for begin in range(0, batch.num_rows, most):
             piece = batch.slice(begin, most)
-            links = np.r_[held[0], piece.column("link").to_numpy()]
-            similarities = np.r_[held[1], piece.column("similarity").to_numpy()]
-            last = (
-                links[-1] // parts.keys.size * parts.keys.size
-            )  # its document may have more links
-            end = int(np.searchsorted(links, last))
+            links = np.r_[links, piece.column("link").to_numpy()]
+            similarities = np.r_[similarities, piece.column("similarity").to_numpy()]
+            # The last document may have more links.
+            last_document = links[-1] // num_parts
+            end = int(np.searchsorted(links, last_document * num_parts))
             yield from _expand_whole(parts, links[:end], similarities[:end], most)
-            held = links[end:], similarities[end:]
-    yield from _expand_whole(parts, *held, most)
+            links = links[end:]
+            similarities = similarities[end:]
+    yield from _expand_whole(parts, links, similarities, most)
 
 
 def _expand_whole(parts: _Parts, links: I64, similarities: F64, most: int) -> Iterator[_Pairs]:
@@ -211,10 +218,12 @@ def _expand_whole(parts: _Parts, links: I64, similarities: F64, most: int) -> It
     if not links.size:
         return
     places, _, counts = parts.split(links)
-    stops = np.flatnonzero(np.r_[places[1:] != places[:-1], True]) + 1
-    starts = np.r_[0, stops]
-    for documents in _cut(np.cumsum(counts)[stops - 1], most):
-        chosen = slice(int(starts[documents.start]), int(starts[documents.stop]))
+    is_last = np.r_[places[1:] != places[:-1], True]
+    stops = np.flatnonzero(is_last) + 1
+    bounds = np.r_[0, stops]
+    num_pairs = np.cumsum(counts)[stops - 1]
+    for documents in _cut(num_pairs, most):
+        chosen = slice(int(bounds[documents.start]), int(bounds[documents.stop]))
         yield parts.pairs(links[chosen], similarities[chosen])
 
 
@@ -238,9 +247,8 @@ def _ranges(starts: I64, counts: I64) -> I64:
 def _listed(classes: pa.Table, verified: I64) -> tuple[I64, I64]:
     """The rows that may occur in a pair, ascending, and the representative of each."""
     copies = classes.column("row").to_numpy()
-    rows = np.unique(
-        np.concatenate([copies, classes.column("representative").to_numpy(), verified])
-    )
+    leaders = classes.column("representative").to_numpy()
+    rows = np.unique(np.concatenate([copies, leaders, verified]))
     representatives = rows.copy()
-    representatives[np.searchsorted(rows, copies)] = classes.column("representative").to_numpy()
+    representatives[np.searchsorted(rows, copies)] = leaders
     return rows, representatives

@@ -46,7 +46,10 @@ def initial_state(roles: Array) -> kernel.InitialState:
     """Return the state of documents that have not been compared with any other yet."""
     num_docs = roles.size
     return kernel.InitialState(
-        roles, np.zeros(num_docs), np.zeros(num_docs, np.int64), np.arange(num_docs)
+        roles=roles,
+        values=np.zeros(num_docs),
+        rows=np.zeros(num_docs, np.int64),
+        parents=np.arange(num_docs),
     )
 
 
@@ -65,8 +68,13 @@ def match_components(
     similarities.
     """
     num_docs = documents.rows.size
-    matches, parents, compared = (np.empty(num_docs, np.int64) for _ in range(3))
-    outcome = kernel.MatchOutcome(matches, np.empty(num_docs), parents, compared, walked)
+    outcome = kernel.MatchOutcome(
+        matches=np.empty(num_docs, np.int64),
+        values=np.empty(num_docs),
+        parents=np.empty(num_docs, np.int64),
+        compared=np.empty(num_docs, np.int64),
+        walked=walked,
+    )
     # Only sets have prefixes.
     lists = _bucket_lists(documents.keys, is_last=not isinstance(documents.items, Sets))
     work = _Work(rule, initial, outcome, put)
@@ -134,7 +142,8 @@ def _match_hot(documents: kernel.ComparedDocuments, part: slice, work: _Work, ho
         is_entered[:num_walked] &= outcome.matches[:num_walked] == NOBODY
         is_entered[num_walked:] = False
     is_walking = initial.roles & kernel.COMPARED > 0
-    by_prefix, by_bucket = (_meetings(each, is_walking, is_entered) for each in (prefixes, lists))
+    by_prefix = _meetings(prefixes, is_walking, is_entered)
+    by_bucket = _meetings(lists, is_walking, is_entered)
     if by_prefix <= kernel.COMPARISON_COST * by_bucket:
         lists = prefixes
     compared_before = outcome.compared.copy()
@@ -157,9 +166,8 @@ def _bucket_lists(keys: Array, *, is_last: bool) -> kernel.Lists:
     num_docs, num_bands = keys.shape
     buckets = np.empty(keys.size, np.int64)
     num_buckets = list_kernel.number_lists(keys.ravel(), buckets)
-    return kernel.Lists(
-        buckets, np.arange(num_docs + 1) * num_bands, num_buckets, by_prefix=False, is_last=is_last
-    )
+    ends = np.arange(num_docs + 1) * num_bands
+    return kernel.Lists(buckets, ends, num_buckets, by_prefix=False, is_last=is_last)
 
 
 def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
@@ -168,13 +176,16 @@ def _prefix_lists(sets: Sets, threshold: float) -> kernel.Lists:
     ends = np.empty(sets.ends.size, np.int64)
     list_kernel.rank_prefixes(sets.shingles, sets.ends, threshold, ranked, ends)
     prefixes = np.empty(ends[-1], np.int64)
-    num_prefixes = list_kernel.number_lists(ranked[: ends[-1]], prefixes)
+    used = ranked[: ends[-1]]
+    num_prefixes = list_kernel.number_lists(used, prefixes)
     return kernel.Lists(prefixes, ends, num_prefixes, by_prefix=True, is_last=True)
 
 
 def _meetings(lists: kernel.Lists, is_walking: Array, is_entered: Array) -> int:
     """Return an upper bound on candidate pairs; twice the true number if every document is compared and entered."""
     lengths = np.diff(lists.ends)
-    walking = np.bincount(lists.numbers[np.repeat(is_walking, lengths)], minlength=lists.count)
-    entered = np.bincount(lists.numbers[np.repeat(is_entered, lengths)], minlength=lists.count)
-    return int(walking @ entered)
+    of_walking = lists.numbers[np.repeat(is_walking, lengths)]
+    of_entered = lists.numbers[np.repeat(is_entered, lengths)]
+    num_walking = np.bincount(of_walking, minlength=lists.count)
+    num_entered = np.bincount(of_entered, minlength=lists.count)
+    return int(num_walking @ num_entered)

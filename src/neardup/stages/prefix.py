@@ -25,7 +25,8 @@ MAX_PLACES: Final = 1 << 27
 def num_places(num_shingles: int) -> int:
     """Return how many counters to use for this many shingles, a power of two."""
     wanted = max(1, PLACES_A_SHINGLE * num_shingles)
-    return min(max(1 << (wanted - 1).bit_length(), MIN_PLACES), MAX_PLACES)
+    power_of_two = 1 << (wanted - 1).bit_length()
+    return min(max(power_of_two, MIN_PLACES), MAX_PLACES)
 
 
 def collect(documents: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -54,13 +55,12 @@ def prefix(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.RecordB
     keys = np.empty(room, np.uint64)
     taken = kernel.take_prefixes(shingles, ends, counts, threshold, docs, keys, places)
     docs = docs[:taken]
-    columns = [
-        sketches.column("row").to_numpy()[docs],
-        np.diff(ends)[docs],
-        places[:taken].copy(),
-        keys[:taken].view(np.int64).copy(),
-    ]
-    return pa.record_batch([pa.array(column) for column in columns], schema=schema.POSTINGS)
+    rows = sketches.column("row").to_numpy()[docs]
+    sizes = np.diff(ends)[docs]
+    # Copies, because the arrays have room for more.
+    own_places = places[:taken].copy()
+    own_keys = keys[:taken].view(np.int64).copy()
+    return schema.batch_of(schema.POSTINGS, rows, sizes, own_places, own_keys)
 
 
 def _sets(sketches: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:

@@ -30,15 +30,17 @@ def select(
     so copies of each other stay.
     """
     rows = found.column("row")
-    itself = found.column("representative" if "representative" in found.schema.names else "row")
+    if "representative" in found.schema.names:
+        itself = found.column("representative")
+    else:
+        itself = rows
     kept_rows = pc.coalesce(found.column("kept_row"), itself)
+    similarities = pc.coalesce(found.column("similarity"), 1.0)
     is_removed = pc.and_(pc.not_equal(rows, kept_rows), pc.greater_equal(rows, num_references))
     if only_against:
         is_removed = pc.and_(is_removed, pc.less(kept_rows, num_references))
-    columns = [rows, kept_rows, pc.coalesce(found.column("similarity"), 1.0)]
-    return pa.record_batch(
-        [column.filter(is_removed) for column in columns], schema=schema.SELECTION
-    )
+    columns = [column.filter(is_removed) for column in (rows, kept_rows, similarities)]
+    return pa.record_batch(columns, schema=schema.SELECTION)
 
 
 def thin(members: pa.RecordBatch, per_cluster: int) -> pa.RecordBatch:
@@ -47,16 +49,17 @@ def thin(members: pa.RecordBatch, per_cluster: int) -> pa.RecordBatch:
     The kept document is not a member but counts towards `per_cluster`. `members` has whole
     clusters, with priorities.
     """
-    rows, kept_rows, priority = (
-        members.column(name).to_numpy() for name in ("row", "kept_row", "priority")
-    )
+    rows = members.column("row").to_numpy()
+    kept_rows = members.column("kept_row").to_numpy()
+    priority = members.column("priority").to_numpy()
     order = np.lexsort((rows, priority, kept_rows))
     clusters = kept_rows[order]
     is_first = np.ones(rows.size, np.bool_)
     is_first[1:] = clusters[1:] != clusters[:-1]
     places = np.arange(rows.size)
-    ranks = places - np.maximum.accumulate(np.where(is_first, places, 0))
-    removed = pa.array(np.sort(order[ranks >= per_cluster - 1]))
+    starts = np.maximum.accumulate(np.where(is_first, places, 0))
+    is_removed = places - starts >= per_cluster - 1
+    removed = pa.array(np.sort(order[is_removed]))
     columns = [members.column(name).take(removed) for name in schema.SELECTION.names]
     return pa.record_batch(columns, schema=schema.SELECTION)
 
@@ -66,9 +69,8 @@ def thin_table(members: pa.Table, priority: I64, per_cluster: int) -> pa.Table:
     if per_cluster == 1:
         return members
     whole = members.append_column("priority", pa.array(priority, pa.int64()))
-    return pa.Table.from_batches(
-        [thin(schema.one_batch(whole.to_batches(), whole.schema), per_cluster)]
-    )
+    batch = schema.one_batch(whole.to_batches(), whole.schema)
+    return pa.Table.from_batches([thin(batch, per_cluster)])
 
 
 def of_references(batch: pa.RecordBatch, column: str, num_references: int) -> pa.RecordBatch:
@@ -98,9 +100,8 @@ def _similarities(
 ) -> npt.NDArray[np.float64]:
     """Exact similarity of documents given by position; 1 for two without shingles, which were collapsed."""
     needed, ends = np.unique(np.r_[left, right], return_inverse=True)
-    items = measure_of(config).items(
-        schema.one_array(documents.column("text").take(pa.array(needed))), config
-    )
+    contents = schema.one_array(documents.column("text").take(pa.array(needed)))
+    items = measure_of(config).items(contents, config)
     left, right = ends[: left.size], ends[left.size :]
     values = np.empty(left.size, np.float64)
     similarity.similarities(items, left, right, values)
@@ -111,19 +112,21 @@ def _similarities(
 
 def lead_pairs(rows: I64, priority: I64, pairs: pa.Table) -> pa.Table:
     """Select leaders among stored pairs."""
-    left, right = (
-        np.searchsorted(rows, pairs.column(name).to_numpy()) for name in ("row_a", "row_b")
-    )
+    left = np.searchsorted(rows, pairs.column("row_a").to_numpy())
+    right = np.searchsorted(rows, pairs.column("row_b").to_numpy())
+    similarities = pairs.column("similarity").to_numpy()
+    # Every pair from both sides, in the order of documents.
     ends = np.r_[left, right]
     partners = np.r_[right, left]
     order = np.lexsort((partners, ends))
+    partners = partners[order]
+    similarities = np.tile(similarities, 2)[order]
     starts = np.searchsorted(ends[order], np.arange(rows.size + 1))
-    similarities = np.tile(pairs.column("similarity").to_numpy(), 2)[order]
+
+    by_priority = np.argsort(priority, kind="stable")
     matches = np.empty(rows.size, np.int64)
     values = np.empty(rows.size, np.float64)
-    kernel.lead(
-        np.argsort(priority, kind="stable"), starts, partners[order], similarities, matches, values
-    )
+    kernel.lead(by_priority, starts, partners, similarities, matches, values)
     kept_rows = np.where(matches == similarity.NOBODY, rows, rows[matches])
     return pa.table([rows, kept_rows, values], schema=schema.SELECTION)
 
@@ -132,9 +135,8 @@ def close_pairs(rows: I64, priority: I64, pairs: pa.Table) -> I64:
     """Return for every row the row with the best priority in its transitive closure."""
     order = np.argsort(priority, kind="stable")
     ranks = np.argsort(order)
-    left, right = (
-        ranks[np.searchsorted(rows, pairs.column(name).to_numpy())] for name in ("row_a", "row_b")
-    )
+    left = ranks[np.searchsorted(rows, pairs.column("row_a").to_numpy())]
+    right = ranks[np.searchsorted(rows, pairs.column("row_b").to_numpy())]
     parents = np.arange(rows.size)
     components_kernel.union_links(left, right, parents)
     components_kernel.find_roots(parents)

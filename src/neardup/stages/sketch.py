@@ -40,19 +40,22 @@ def sketch(
     text = batch.column("text")
     groups = batch.column("group")
     sampler = Sampler(hold) if is_sampled else None
+    group_numbers = groups.to_numpy()
     sketched: Sketched | jaccard.Collected
     if plan.is_exact:
-        sketched = jaccard.collect_texts(text, config, groups.to_numpy(), hold, secret)
+        sketched = jaccard.collect_texts(text, config, group_numbers, hold, secret)
         ends = pa.array(sketched.sets.ends)
         shingles = pa.array(sketched.sets.shingles.view(np.int64))
         columns = [pa.LargeListArray.from_arrays(ends, shingles)]
     else:
-        sketched = measure_of(config).sketch(
-            text, plan, config, groups.to_numpy(), sampler or hold, secret
-        )
-        columns = [pa.array(keys) for keys in np.ascontiguousarray(sketched.keys.T).view(np.int64)]
+        measure = measure_of(config)
+        sketched = measure.sketch(text, plan, config, group_numbers, sampler or hold, secret)
+        keys_by_band = np.ascontiguousarray(sketched.keys.T).view(np.int64)
+        columns = [pa.array(keys) for keys in keys_by_band]
         if sampler is not None:
-            columns.append(sampler.lists(sketched.sizes, groups.to_numpy()))
+            columns.append(sampler.lists(sketched.sizes, group_numbers))
+    if config.ignore:
+        columns.insert(0, _only_ignored(text, sketched.sizes, config))
     return pa.record_batch(
         [
             batch.column("row"),
@@ -63,7 +66,6 @@ def sketch(
             pa.array(sketched.digests[:, 0].view(np.int64)),
             pa.array(sketched.digests[:, 1].view(np.int64)),
             pa.array(sketched.held_at),
-            *([_only_ignored(text, sketched.sizes, config)] if config.ignore else []),
             *columns,
         ],
         schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore)),

@@ -44,29 +44,30 @@ def verify(
     documents = prepare(batch, plan, config)
     places = np.arange(batch.num_rows)
     components = batch.column("component").to_numpy()
-    if places.size:
-        starts = np.flatnonzero(np.r_[True, components[1:] != components[:-1]])
-    else:
-        starts = np.empty(0, np.int64)
-    component_ends = np.r_[starts, places.size].astype(np.int64)
+    is_first = np.ones(places.size, np.bool_)
+    is_first[1:] = components[1:] != components[:-1]
+    component_ends = np.r_[np.flatnonzero(is_first), places.size].astype(np.int64)
     is_reference = are_references(batch)
     initial = initial_state(roles_within(is_reference, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
         outcome, num_pairs = compare(
             documents, component_ends, plan, config, initial, walked, put or held.append
         )
-    matches, values, parents, compared, _ = outcome
+    matches = outcome.matches
+    values = outcome.values
     if config.cluster == "components":
-        matches = np.where((parents == places) | is_reference, NOBODY, parents)
-        similarities(documents.items, places, parents, values)
+        is_first_of_closure = outcome.parents == places
+        matches = np.where(is_first_of_closure | is_reference, NOBODY, outcome.parents)
+        similarities(documents.items, places, outcome.parents, values)
+    is_kept = matches == NOBODY
     return verified(
-        documents.rows,
-        documents.rows[matches],
-        values,
-        matches == NOBODY,
-        compared,
-        num_pairs if config.pairs else matches != NOBODY,
-        held,
+        rows=documents.rows,
+        kept_rows=documents.rows[matches],
+        values=values,
+        is_kept=is_kept,
+        compared=outcome.compared,
+        num_found=num_pairs if config.pairs else ~is_kept,
+        pairs=held,
     )
 
 
@@ -75,17 +76,15 @@ def prepare(batch: pa.RecordBatch, plan: Plan, config: Config) -> kernel.Compare
     measure = measure_of(config)
     items = measure.items(batch.column("text"), config)
     groups = batch.column("group").to_numpy()
-    if (
-        plan.is_exact
-    ):  # all documents of a component and group are compared, without a signature filter
+    if plan.is_exact:
+        # All documents of a component and group are compared, without a signature filter.
         signatures: Signatures = np.empty((batch.num_rows, 0), np.uint32)
         keys = jaccard.component_keys(batch.column("component").to_numpy(), groups)
     else:
         signatures, slots = measure.sign(items, plan, config)
         keys = band_keys(slots, plan, groups)
-    rows = (
-        batch.column("row").to_numpy().copy()
-    )  # Numba compiles the kernel a second time for read-only arrays
+    # A copy, because Numba compiles the kernel a second time for read-only arrays.
+    rows = batch.column("row").to_numpy().copy()
     return kernel.ComparedDocuments(items, signatures, keys, rows)
 
 
@@ -128,10 +127,10 @@ def compare(
         first = int(left.min())
         counts = np.bincount(left - first)
         num_pairs[first : first + counts.size] += counts
-        columns = [pa.array(column) for column in (rows[left], rows[right], similarities)]
-        put(pa.record_batch(columns, schema=schema.PARTNERED))
+        put(schema.batch_of(schema.PARTNERED, rows[left], rows[right], similarities))
 
-    return match_components(documents, component_ends, rule, initial, walked, put_rows), num_pairs
+    outcome = match_components(documents, component_ends, rule, initial, walked, put_rows)
+    return outcome, num_pairs
 
 
 def verified(
@@ -150,9 +149,9 @@ def verified(
     places = by_row[np.searchsorted(rows, owners, sorter=by_row)]
     order = np.argsort(places, kind="stable")
     ends = pa.array(np.searchsorted(places[order], np.arange(rows.size + 1)))
-    partners, similarities = (
-        found.column(name).take(pa.array(order)) for name in ("partner", "similarity")
-    )
+    in_order = found.take(pa.array(order))
+    partners = in_order.column("partner")
+    similarities = in_order.column("similarity")
     return pa.record_batch(
         [
             pa.array(rows),

@@ -110,9 +110,8 @@ def verify_blocks(
         outcome = _unknown(block, outcomes, put)
         parents = np.concatenate([parents, np.arange(outcome.start, outcome.part.stop)])
         documents = prepare(block, plan, config)
-        with tally.counter(
-            block.num_rows, walks=num_walks if is_leading else 1 + len(outcomes)
-        ) as walked:
+        walks = num_walks if is_leading else 1 + len(outcomes)
+        with tally.counter(block.num_rows, walks=walks) as walked:
             if outcome.is_reference.all():
                 pass  # reference documents are not compared with each other
             elif is_leading:
@@ -132,9 +131,8 @@ def verify_blocks(
         del documents
     if config.cluster == "components":
         _close(blocks, outcomes, parents, config)
-    return pa.Table.from_batches(
-        [_table(outcome, config) for outcome in outcomes], schema=schema.VERIFIED
-    )
+    tables = [_table(outcome, config) for outcome in outcomes]
+    return pa.Table.from_batches(tables, schema=schema.VERIFIED)
 
 
 def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | None) -> _Outcome:
@@ -189,9 +187,8 @@ def _compare_with_kept(
             _walk_behind(last, documents, outcome, roles, plan, config, walked)
             num_walks += 1
         last = batch
-    _walk_behind(
-        last, documents, outcome, roles_within(outcome.is_reference, config), plan, config, walked
-    )
+    roles = roles_within(outcome.is_reference, config)
+    _walk_behind(last, documents, outcome, roles, plan, config, walked)
     return num_walks
 
 
@@ -205,10 +202,11 @@ def _walk_behind(
     walked: I64,
 ) -> None:
     """Compare a block, whose documents have these roles, with kept documents ahead of it."""
-    before = 0 if kept is None else kept.num_rows
     if kept is None:
+        before = 0
         both = documents
     else:
+        before = kept.num_rows
         both = _joined(prepare(kept, plan, config), documents)
     state = InitialState(
         roles=np.concatenate([np.full(before, ENTERED, np.uint8), roles]),
@@ -286,9 +284,9 @@ def _compare(
 
 def _roles_between(is_met: Bools, is_reference: Bools) -> U8:
     """Return roles: the documents of a block are compared only with the earlier ones that are to be met."""
-    return np.concatenate(
-        [np.where(is_met, ENTERED, 0), np.where(is_reference, 0, COMPARED)]
-    ).astype(np.uint8)
+    of_earlier = np.where(is_met, ENTERED, 0)
+    of_block = np.where(is_reference, 0, COMPARED)
+    return np.concatenate([of_earlier, of_block]).astype(np.uint8)
 
 
 def _joined(first: ComparedDocuments, second: ComparedDocuments) -> ComparedDocuments:
@@ -332,10 +330,11 @@ def _close(blocks: ComponentBlocks, outcomes: list[_Outcome], parents: I64, conf
     rows = np.concatenate([np.empty(0, np.int64), *(outcome.rows for outcome in outcomes)])
     is_first = np.zeros(rows.size, np.bool_)
     for outcome in outcomes:
-        is_removed = (roots[outcome.part] != _places(outcome)) & ~outcome.is_reference
-        is_first[roots[outcome.part][is_removed]] = True
+        own_roots = roots[outcome.part]
+        is_removed = (own_roots != _places(outcome)) & ~outcome.is_reference
+        is_first[own_roots[is_removed]] = True
         outcome.is_kept = ~is_removed
-        outcome.kept_rows = rows[roots[outcome.part]]
+        outcome.kept_rows = rows[own_roots]
     for outcome, block in zip(outcomes, blocks, strict=True):
         if is_first[outcome.part].any():
             blocks.put(block.filter(pa.array(is_first[outcome.part])))
@@ -349,12 +348,13 @@ def _compare_with_firsts(
 ) -> None:
     """Compute the similarity of the removed documents of a block to the first of their closures."""
     removed = np.flatnonzero(~outcome.is_kept)
+    wanted = outcome.kept_rows[removed]
     measure = measure_of(config)
     items = measure.items(block.column("text"), config)
     for batch in firsts:
         rows = batch.column("row").to_numpy()
         order = np.argsort(rows)
-        matched = removed[np.isin(outcome.kept_rows[removed], rows)]
+        matched = removed[np.isin(wanted, rows)]
         places = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
         values = np.empty(matched.size)
         both = joined(measure.items(batch.column("text"), config), items)

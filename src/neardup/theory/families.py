@@ -111,7 +111,9 @@ def or_chance(chance: float, bands: int) -> float:
     >>> or_chance(0.5, 3)
     0.875
     """
-    return -math.expm1(bands * math.log1p(-chance)) if chance < 1 else 1.0
+    if chance >= 1:
+        return 1.0
+    return -math.expm1(bands * math.log1p(-chance))
 
 
 def jaccard_family() -> Family:
@@ -157,7 +159,8 @@ def euclidean_family(width: float) -> Family:
 
 
 def _angle_chance(cosine: float) -> float:
-    return 1 - math.acos(min(1.0, max(-1.0, cosine))) / math.pi
+    angle = math.acos(min(1.0, max(-1.0, cosine)))
+    return 1 - angle / math.pi
 
 
 def _line_chance(distance: float, width: float) -> float:
@@ -167,8 +170,10 @@ def _line_chance(distance: float, width: float) -> float:
     ratio = width / distance
     if ratio < 1e-6:  # below, the difference of two nearly equal terms cancels; the limit is linear
         return ratio / math.sqrt(2 * math.pi)
-    cut = 2 / (math.sqrt(2 * math.pi) * ratio) * -math.expm1(-ratio * ratio / 2)
-    return min(1.0, max(0.0, math.erf(ratio / math.sqrt(2)) - cut))
+    scale = 2 / (math.sqrt(2 * math.pi) * ratio)
+    cut = scale * -math.expm1(-ratio * ratio / 2)
+    chance = math.erf(ratio / math.sqrt(2)) - cut
+    return min(1.0, max(0.0, chance))
 
 
 def bucket_width(threshold: float) -> float:
@@ -208,7 +213,8 @@ def similarity_at(measure: str, chance: float, width: float = 0.0) -> float:
         return chance
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (
-            (middle, high) if slot_chance(measure, middle, width) < chance else (low, middle)
-        )
+        if slot_chance(measure, middle, width) < chance:
+            low = middle
+        else:
+            high = middle
     return high if high > 1e-15 else 0.0

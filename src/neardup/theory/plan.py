@@ -11,7 +11,7 @@ import dataclasses
 import math
 import numbers
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from neardup import html_view
@@ -51,8 +51,9 @@ def curve_threshold(bands: int, rows: int) -> float:
 def _integral(function: Callable[[float], float], low: float, high: float) -> float:
     """Simpson's rule; the curve is smooth, so 2,000 steps leave an error below 1e-9."""
     step = (high - low) / _AREA_STEPS
+    values = [function(low + at * step) for at in range(1, _AREA_STEPS)]
     inner = math.fsum(
-        (4 if at % 2 else 2) * function(low + at * step) for at in range(1, _AREA_STEPS)
+        [*(4 * value for value in values[::2]), *(2 * value for value in values[1::2])]
     )
     return (function(low) + inner + function(high)) * step / 3
 
@@ -89,7 +90,9 @@ class Plan:
         """The method in a few words."""
         if self.is_exact:
             return "exact join"
-        return f"{self.bands} band{'s'[: self.bands != 1]} x {self.rows} row{'s'[: self.rows != 1]}"
+        bands = "band" if self.bands == 1 else "bands"
+        rows = "row" if self.rows == 1 else "rows"
+        return f"{self.bands} {bands} x {self.rows} {rows}"
 
     def chance(self, similarity: float) -> float:
         """Return the chance that two documents of this similarity share a bucket: the pure S-curve.
@@ -118,9 +121,10 @@ class Plan:
     @property
     def recall_at_threshold(self) -> float:
         """The chance that a pair exactly at the threshold is found: the S-curve minus the loss of the filter."""
-        return self.chance(self.threshold) - (
-            FILTER_LOSS if self.min_agreement and self.threshold < 1 else 0.0
-        )
+        shared = self.chance(self.threshold)
+        if self.min_agreement and self.threshold < 1:
+            return shared - FILTER_LOSS
+        return shared
 
     @property
     def keeps_recall(self) -> bool:
@@ -132,9 +136,8 @@ class Plan:
         """The similarity where a slot agrees with chance (1/b)^(1/r), near the steepest point; exact: the threshold."""
         if self.is_exact:
             return self.threshold
-        return families.similarity_at(
-            self.measure, curve_threshold(self.bands, self.rows), self.width or 0.0
-        )
+        chance = curve_threshold(self.bands, self.rows)
+        return families.similarity_at(self.measure, chance, self.width or 0.0)
 
     @property
     def false_positive_area(self) -> float:
@@ -148,9 +151,11 @@ class Plan:
         """The area above the S-curve right of the threshold: pairs that share no bucket."""
         if self.is_exact:
             return 0.0
-        return _integral(
-            lambda similarity: 1 - self.chance(min(1.0, similarity)), self.threshold, 1.0
-        )
+
+        def missed(similarity: float) -> float:
+            return 1 - self.chance(min(1.0, similarity))
+
+        return _integral(missed, self.threshold, 1.0)
 
     def plot(
         self,
@@ -172,9 +177,8 @@ class Plan:
         """
         from neardup.theory.plot import plot
 
-        return plot(
-            self, None if path is None else os.fspath(path), other=other, by_distance=by_distance
-        )
+        target = None if path is None else os.fspath(path)
+        return plot(self, target, other=other, by_distance=by_distance)
 
     def judgement(self) -> str:
         """Say in one line what this choice finds.
@@ -245,18 +249,20 @@ class Plan:
             ("threshold", self.threshold),
             ("found at the threshold", f"{self.recall_at_threshold:.4%}"),
             ("slots of a signature", self.num_perm),
-            *([("reason", self.reason)] if self.reason else []),
         ]
-        return html_view.view(
-            self.judgement(), html_view.facts(rows), html_view.curve(chances, self.threshold)
-        )
+        if self.reason:
+            rows.append(("reason", self.reason))
+        curve = html_view.curve(chances, self.threshold)
+        return html_view.view(self.judgement(), html_view.facts(rows), curve)
 
     def __str__(self) -> str:
         lines = [self.judgement()]
         if not self.is_exact:
             lines.append(f"S-curve threshold (1/b)^(1/r) = {self.curve_threshold:.3f}")
         lines.append("similarity  chance")
-        lines += [f"{tenth / 20:10.2f}  {self.chance(tenth / 20):.6f}" for tenth in range(4, 21)]
+        for twentieth in range(4, 21):
+            similarity = twentieth / 20
+            lines.append(f"{similarity:10.2f}  {self.chance(similarity):.6f}")
         return "\n".join(lines)
 
 
@@ -267,7 +273,8 @@ def _percent(ratio: float, below: float) -> str:
     if ratio < 0.9 or ratio == 1:
         digits = 0
     else:
-        digits = min(6, 1 - math.floor(math.log10(max(1 - ratio, 1e-8) * 100)))
+        missed_percent = 100 * max(1 - ratio, 1e-8)
+        digits = min(6, 1 - math.floor(math.log10(missed_percent)))
     while ratio < below and digits < 6 and round(ratio * 100, digits) >= below * 100:
         digits += 1
     return f"{ratio * 100:.{digits}f} %"
@@ -310,23 +317,33 @@ def plan_for(config: Config) -> Plan:
     else:
         width = None
     chance = families.slot_chance(config.measure, _known_threshold(config), width or 0.0)
-    bands, rows = (0, 0) if config.asks_exact else _bands_and_rows(config, chance)
-    is_filtered = (
-        config.signature_filter and config.measure in FILTERED_MEASURES and not config.asks_exact
-    )
-    return Plan(
+    exact = Plan(
         threshold=config.threshold,
         recall=config.recall,
         num_perm=config.num_perm,
-        bands=bands,
-        rows=rows,
-        method="exact" if config.asks_exact else "lsh",
-        min_agreement=least_agreement(config.num_perm, chance) if is_filtered else 0,
+        bands=0,
+        rows=0,
+        method="exact",
+        min_agreement=0,
         measure=config.measure,
         width=width,
         dimension=config.dimension,
         reason=_why_settled(config) if config.method == "auto" else None,
     )
+    if config.asks_exact:
+        return exact
+    bands, rows = _bands_and_rows(config, chance)
+    if _is_filtered(config):
+        min_agreement = least_agreement(config.num_perm, chance)
+    else:
+        min_agreement = 0
+    return dataclasses.replace(
+        exact, method="lsh", bands=bands, rows=rows, min_agreement=min_agreement
+    )
+
+
+def _is_filtered(config: Config) -> bool:
+    return config.signature_filter and config.measure in FILTERED_MEASURES
 
 
 def _known_threshold(config: Config) -> float:
@@ -354,7 +371,10 @@ def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
         if fitting:
             return config.bands, fitting[-1]
     else:
-        for rows in [config.rows] if config.rows is not None else range(config.num_perm, 0, -1):
+        allowed: Sequence[int] = range(config.num_perm, 0, -1)
+        if config.rows is not None:
+            allowed = [config.rows]
+        for rows in allowed:
             bands = _bands_for(chance, target, rows)
             if bands * rows <= config.num_perm:
                 return bands, rows
@@ -363,8 +383,7 @@ def _bands_and_rows(config: Config, chance: float) -> tuple[int, int]:
 
 def _target(config: Config) -> float:
     """The chance of sharing a bucket that leaves the requested recall after the loss of the signature filter."""
-    is_filtered = config.signature_filter and config.measure in FILTERED_MEASURES
-    loss = FILTER_LOSS if is_filtered and config.threshold < 1 else 0.0
+    loss = FILTER_LOSS if _is_filtered(config) and config.threshold < 1 else 0.0
     if config.recall + loss >= 1:
         raise ConfigError(
             f"`recall` {config.recall} leaves no room for the signature filter, which may drop {FILTER_LOSS:g}",
@@ -380,7 +399,8 @@ def _bands_for(chance: float, target: float, rows: int) -> int:
     too_many = NUM_PERM_CHOICES[-1] + 1
     miss = math.log1p(-(chance**rows))
     if miss:
-        bands = max(1, math.ceil(min(math.log1p(-target) / miss, float(too_many))))
+        wanted = math.log1p(-target) / miss
+        bands = max(1, math.ceil(min(wanted, float(too_many))))
     else:
         bands = too_many
     while s_curve(chance, bands, rows) < target and bands <= NUM_PERM_CHOICES[-1]:
@@ -398,15 +418,15 @@ def _no_plan(config: Config, chance: float, target: float) -> ConfigError:
         )
     rows = config.rows or 1
     needed = _bands_for(chance, target, rows) * rows
-    fitting = [
-        choice for choice in num_perm_choices(config.measure, config.sketch) if choice >= needed
-    ]
+    choices = num_perm_choices(config.measure, config.sketch)
+    fitting = [choice for choice in choices if choice >= needed]
+    if fitting:
+        hint = f"use num_perm={fitting[0]}"
+    else:
+        hint = "even num_perm 1024 is not enough: raise the threshold or lower the recall"
     given = f" with {config.rows} rows" if config.rows is not None else ""
     return ConfigError(
-        f"no bands and rows{given} within num_perm {config.num_perm} reach {asked}",
-        hint=f"use num_perm={fitting[0]}"
-        if fitting
-        else "even num_perm 1024 is not enough: raise the threshold or lower the recall",
+        f"no bands and rows{given} within num_perm {config.num_perm} reach {asked}", hint=hint
     )
 
 
@@ -423,14 +443,12 @@ def least_agreement(num_perm: int, chance: float) -> int:
         return num_perm
     below = 0.0
     for agreeing in range(num_perm + 1):
-        log_weight = (
-            math.lgamma(num_perm + 1)
-            - math.lgamma(agreeing + 1)
-            - math.lgamma(num_perm - agreeing + 1)
+        differing = num_perm - agreeing
+        log_ways = (
+            math.lgamma(num_perm + 1) - math.lgamma(agreeing + 1) - math.lgamma(differing + 1)
         )
-        below += math.exp(
-            log_weight + agreeing * math.log(chance) + (num_perm - agreeing) * math.log1p(-chance)
-        )
+        log_each = agreeing * math.log(chance)
+        below += math.exp(log_ways + log_each + differing * math.log1p(-chance))
         if below >= FILTER_LOSS:
             return agreeing
     return num_perm

@@ -105,12 +105,19 @@ def _distances(plan: Plan) -> _Axis:
         "euclidean": "Euclidean distance",
         "cosine": "distance, 1 - cosine",
     }
+
+    def similarity(distance: float) -> float:
+        return scale.similarity(distance, dimension)
+
+    def place(similarity: float) -> float:
+        return scale.distance(similarity, dimension) if similarity > 0 else math.inf
+
     return _Axis(
-        words.get(plan.measure, "distance, 1 - similarity"),
-        ends.get(plan.measure, 1.0),
-        lambda distance: scale.similarity(distance, dimension),
-        lambda similarity: scale.distance(similarity, dimension) if similarity > 0 else math.inf,
-        True,
+        label=words.get(plan.measure, "distance, 1 - similarity"),
+        end=ends.get(plan.measure, 1.0),
+        similarity=similarity,
+        place=place,
+        is_distance=True,
     )
 
 

@@ -68,7 +68,8 @@ def shingle_number(shingle: str, num_bytes: int = 4) -> int:
     True
     """
     check_int("num_bytes", num_bytes, 1)
-    return int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=num_bytes).digest(), "big")
+    digest = hashlib.blake2b(shingle.encode(), digest_size=num_bytes).digest()
+    return int.from_bytes(digest, "big")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,12 +124,9 @@ def columns_of(
         raise DataError(
             f"a matrix needs rows of equal length and a name for each, got lengths {sorted(widths)}, {len(names)} names"
         )
-    if odd := {value for values in matrix for value in values} - {0, 1}:
+    if odd := set(itertools.chain.from_iterable(matrix)) - {0, 1}:
         raise DataError(f"a boolean matrix holds 0 and 1 only, got {min(odd)!r}")
-    return [
-        {row for row, bit in zip(names, bits, strict=True) if bit}
-        for bits in zip(*matrix, strict=True)
-    ]
+    return [set(itertools.compress(names, bits)) for bits in zip(*matrix, strict=True)]
 
 
 def matrix_of(
@@ -156,8 +154,9 @@ def jaccard(a: AbstractSet[Item], b: AbstractSet[Item]) -> float:
                 f"`{name}` must be a set, got {type(value).__name__} {value!r}",
                 hint="shingle_set(text, size) makes a set of a text; set(values) of anything else",
             )
-    union = len(a | b)
-    return len(a & b) / union if union else 0.0
+    if not a and not b:
+        return 0.0
+    return len(a & b) / len(a | b)
 
 
 def bag_jaccard(a: Mapping[Item, int], b: Mapping[Item, int]) -> float:
@@ -277,11 +276,15 @@ def permutation_signatures(
     signatures = []
     for number, permutation in enumerate(permutations):
         _check_permutation(columns, permutation, number)
-        if isinstance(permutation, Mapping):
-            signatures.append([min(permutation[row] for row in ones) for ones in columns])
-        else:
-            signatures.append([next(row for row in permutation if row in ones) for ones in columns])
+        signatures.append([_first_met(ones, permutation) for ones in columns])
     return signatures
+
+
+def _first_met(ones: AbstractSet[Any], permutation: Sequence[Any] | Mapping[Any, int]) -> Any:
+    """The slot of a column: the least position of its rows, or the name of the first one."""
+    if isinstance(permutation, Mapping):
+        return min(permutation[row] for row in ones)
+    return next(row for row in permutation if row in ones)
 
 
 def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[Pair, float]:
@@ -292,9 +295,14 @@ def signature_similarity(signatures: Sequence[Sequence[Hashable]]) -> dict[Pair,
     """
     columns = _columns_of(signatures)
     return {
-        (left, right): sum(map(operator.eq, columns[left], columns[right])) / len(signatures)
+        (left, right): _share_of_equal(columns[left], columns[right])
         for left, right in itertools.combinations(range(len(columns)), 2)
     }
+
+
+def _share_of_equal(a: Sequence[Hashable], b: Sequence[Hashable]) -> float:
+    num_equal: int = sum(map(operator.eq, a, b))
+    return num_equal / len(a)
 
 
 def buckets(
@@ -311,8 +319,9 @@ def buckets(
     rows = _rows_per_band(len(signatures), bands)
     found: list[dict[tuple[Hashable, ...], list[int]]] = [{} for _ in range(bands)]
     for band, of_band in enumerate(found):
+        first = band * rows
         for column, slots in enumerate(columns):
-            of_band.setdefault(slots[band * rows : (band + 1) * rows], []).append(column)
+            of_band.setdefault(slots[first : first + rows], []).append(column)
     return found
 
 
@@ -322,8 +331,11 @@ def banded_candidates(signatures: Sequence[Sequence[Hashable]], bands: int) -> s
     >>> sorted(banded_candidates([[1, 1, 2], [4, 4, 4], [7, 8, 8], [9, 9, 9]], bands=2))
     [(0, 1), (1, 2)]
     """
-    shared = (members for of_band in buckets(signatures, bands) for members in of_band.values())
-    return {pair for members in shared for pair in itertools.combinations(members, 2)}
+    candidates: set[Pair] = set()
+    for of_band in buckets(signatures, bands):
+        for members in of_band.values():
+            candidates.update(itertools.combinations(members, 2))
+    return candidates
 
 
 def keep_agreeing(
@@ -338,7 +350,7 @@ def keep_agreeing(
     return {
         (left, right)
         for left, right in candidates
-        if sum(map(operator.eq, columns[left], columns[right])) / len(signatures) >= least
+        if _share_of_equal(columns[left], columns[right]) >= least
     }
 
 

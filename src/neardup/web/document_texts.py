@@ -140,15 +140,15 @@ def alone(config: Config) -> Config:
 
 def count_shingles(content: bytes, config: Config) -> int:
     """Return the number of distinct shingles of a text."""
-    sets = measure_of(config).items(pa.array([content.decode()], pa.large_string()), config)
+    texts = pa.array([content.decode()], pa.large_string())
+    sets = measure_of(config).items(texts, config)
     return int(sets.ends[-1])  # type: ignore[union-attr]
 
 
 def similarities_among(contents: Sequence[bytes], config: Config) -> list[float]:
     """Return the exact similarity of every two of some texts: (0, 1), (0, 2), ... (1, 2), ..."""
-    items = measure_of(config).items(
-        pa.array([content.decode() for content in contents], pa.large_string()), config
-    )
+    texts = pa.array([content.decode() for content in contents], pa.large_string())
+    items = measure_of(config).items(texts, config)
     left, right = np.triu_indices(len(contents), 1)
     values = np.empty(left.size, np.float64)
     kernel.similarities(items, left.astype(np.int64), right.astype(np.int64), values)

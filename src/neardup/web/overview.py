@@ -82,31 +82,30 @@ def _counts(run: RunView) -> dict[str, int | None]:
 
 
 def _recall(report: Report) -> dict[str, Any]:
-    audit = report.audit
+    audit = None
+    if report.audit is not None:
+        audit = {
+            "recall": report.audit.recall,
+            "low": report.audit.low,
+            "high": report.audit.high,
+            "pairs": report.audit.pairs,
+            "missed": report.audit.missed.num_rows,
+            "sample": report.audit.sample,
+        }
     return {
         "promised": report.plan.recall_at_threshold,
         "is_exact": report.plan.is_exact,
-        "audit": audit
-        and {
-            "recall": audit.recall,
-            "low": audit.low,
-            "high": audit.high,
-            "pairs": audit.pairs,
-            "missed": audit.missed.num_rows,
-            "sample": audit.sample,
-        },
+        "audit": audit,
     }
 
 
 def _histogram(run: RunView) -> dict[str, list[int] | None]:
     """Counts of similarities by hundredths; the last bin is 1 alone."""
     report = run.report
-    return {
-        "removed": _bins(run.removals.similarities),
-        "pairs": None
-        if report.num_pairs is None
-        else _bins(report.pairs.column("similarity").to_numpy()),
-    }
+    pairs = None
+    if report.num_pairs is not None:
+        pairs = _bins(report.pairs.column("similarity").to_numpy())
+    return {"removed": _bins(run.removals.similarities), "pairs": pairs}
 
 
 def _bins(similarities: npt.NDArray[np.float64]) -> list[int]:
@@ -141,22 +140,26 @@ def thresholds(run: RunView) -> dict[str, Any]:
 def _count(run: RunView, steps: list[float]) -> list[StoredCounts]:
     if run.is_from_files:
         return count_stored(run.report, steps)
-    chosen = [run.report.at_threshold(step) for step in steps]
-    return [
-        StoredCounts(
-            again.config.threshold,
-            again.num_removed,
-            again.pairs.num_rows,
-            RunView(again).clusters.keys.size,
+    counts = []
+    for step in steps:
+        again = run.report.at_threshold(step)
+        num_clusters = RunView(again).clusters.keys.size
+        counts.append(
+            StoredCounts(
+                threshold=again.config.threshold,
+                removed=again.num_removed,
+                pairs=again.pairs.num_rows,
+                clusters=num_clusters,
+            )
         )
-        for again in chosen
-    ]
+    return counts
 
 
 def _sizes(run: RunView) -> list[list[int]]:
     """How many clusters have each size, ascending."""
     sizes, counts = np.unique(run.clusters.sizes, return_counts=True)
-    return [list(pair) for pair in zip(sizes.tolist(), counts.tolist(), strict=True)]
+    pairs: list[list[int]] = np.stack([sizes, counts], axis=1).tolist()
+    return pairs
 
 
 def _rejected(run: RunView) -> dict[str, Any]:

@@ -59,24 +59,21 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
         absent = document_texts.why_absent(run)
     else:
         absent = "this report was written without texts"
-    wanted = np.unique(
-        np.concatenate([*(_shown(run, number) for number in sample.clusters), sample.alone])
-    )
+    shown = [_shown(run, number) for number in sample.clusters]
+    wanted = np.unique(np.concatenate([*shown, sample.alone]))
+    texts = None
     if absent is None:
         texts = document_texts.gather(run, wanted.astype(np.int64))
-    else:
-        texts = None
     info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
-    info["largest"] = [
-        row | {name: _cut_id(row[name]) for name in ("id", "weakest_id")} for row in info["largest"]
-    ]
+    for row in info["largest"]:
+        row["id"] = _cut_id(row["id"])
+        row["weakest_id"] = _cut_id(row["weakest_id"])
     fixed = _FixedParts(info, absent, {}, None, {})
     if texts is not None:
         other = OtherColumns(run)
         info["columns_note"] = other.note
-        columns = {
-            key: other.of(key) for key in wanted.tolist()
-        }  # ascending, so that a file is read once
+        # Ascending, so that a file is read once.
+        columns = {key: other.of(key) for key in wanted.tolist()}
         fixed = _FixedParts(info, absent, _heat_maps(run, sample.clusters, texts), texts, columns)
     pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
     data = ""
@@ -263,7 +260,12 @@ class _Documents:
         at = self._run.removal(key)
         place = run.place(key)
         text = None if self._texts is None else self._texts.texts.get(key)
-        shown, is_whole = ([], False) if text is None else self._pieces.beginning(key, self._cut)
+        numbers = None
+        is_whole = False
+        if text is not None:
+            shown, is_shown = self._pieces.beginning(key, self._cut)
+            numbers = [self.used.setdefault(piece, len(self.used)) for piece in shown]
+            is_whole = text.is_whole and is_shown
         values = {
             "key": key,
             "id": run.id(key),
@@ -272,10 +274,8 @@ class _Documents:
             "bytes": text and text.num_bytes,
             "shingles": self._texts.num_shingles.get(key) if self._texts is not None else None,
             "digest": text and text.digest,
-            "text": None
-            if text is None
-            else [self.used.setdefault(piece, len(self.used)) for piece in shown],
-            "is_whole": text is not None and text.is_whole and is_whole,
+            "text": numbers,
+            "is_whole": is_whole,
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),
             "columns": self._other_columns.get(key),

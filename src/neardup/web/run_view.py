@@ -50,8 +50,7 @@ class Clusters(NamedTuple):
 
     def find(self, key: int) -> int | None:
         """Return the number of a cluster by key."""
-        at = int(np.searchsorted(self.keys, key))
-        return at if at < self.keys.size and self.keys[at] == key else None
+        return position_of(key, self.keys)
 
     def members(self, number: int) -> I64:
         """Return the removals of a cluster, the most similar first."""
@@ -262,12 +261,20 @@ class RunView:
         hidden = {"seed", "num_perm", "overwrite", "threads", "memory", "master", "spark_conf"}
         given = [(name, value) for name, value in config.as_dict().items() if name not in hidden]
         always = ("threshold", "recall", "unit", "size")
-        return [
-            (name, value)
-            for name, value in given
-            if name in always
-            or (value if not isinstance(value, list) else tuple(value)) != defaults[name]
-        ]
+        settings = []
+        for name, value in given:
+            is_default = (tuple(value) if isinstance(value, list) else value) == defaults[name]
+            if name in always or not is_default:
+                settings.append((name, value))
+        return settings
+
+
+def position_of(key: int, keys: I64) -> int | None:
+    """Return the position of a key among ascending ones."""
+    at = int(np.searchsorted(keys, key))
+    if at < keys.size and keys[at] == key:
+        return at
+    return None
 
 
 def _texts_of(column: pa.ChunkedArray) -> pa.Array:

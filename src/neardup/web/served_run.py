@@ -19,7 +19,7 @@ from neardup.web import document_texts
 from neardup.web.other_columns import OtherColumns
 from neardup.web.overview import overview
 from neardup.web.page_data import HEAT_MAP, shown_members
-from neardup.web.run_view import RunView
+from neardup.web.run_view import RunView, position_of
 from neardup.web.text_store import TextStore
 from neardup.web.word_index import Query
 
@@ -78,19 +78,19 @@ class ServedRun:
         order = self._order(sort)
         if search:
             order = order[self._matching(search, self._texts.num_indexed)[order]]
+        shown = order[offset : offset + limit].tolist()
+        return {"total": int(order.size), "rows": list(map(self._cluster, shown))}
+
+    def _cluster(self, number: int) -> dict[str, Any]:
         clusters = self._run.clusters
-        ids = self._cluster_ids
-        rows = [
-            {
-                "key": int(clusters.keys[number]),
-                "id": ids[number].as_py(),
-                "size": int(clusters.sizes[number]),
-                "weakest": float(clusters.weakest[number]),
-                "excerpt": _excerpt(self._texts.beginning(int(clusters.keys[number]))),
-            }
-            for number in order[offset : offset + limit].tolist()
-        ]
-        return {"total": int(order.size), "rows": rows}
+        key = int(clusters.keys[number])
+        return {
+            "key": key,
+            "id": self._cluster_ids[number].as_py(),
+            "size": int(clusters.sizes[number]),
+            "weakest": float(clusters.weakest[number]),
+            "excerpt": _excerpt(self._texts.beginning(key)),
+        }
 
     @functools.cached_property
     def _cluster_ids(self) -> pa.Array:
@@ -171,10 +171,9 @@ class ServedRun:
         return self._document(key) | {"shingles": num_shingles}
 
     def _is_no_document(self, key: int) -> bool:
-        at = int(np.searchsorted(self._run.rejected_keys, key))
-        is_rejected = at < self._run.rejected_keys.size and self._run.rejected_keys[at] == key
-        is_blank = self._texts.state == "here" and self._texts.position(key) is None
-        return bool(is_rejected or is_blank)
+        if position_of(key, self._run.rejected_keys) is not None:
+            return True
+        return self._texts.state == "here" and self._texts.position(key) is None
 
     def _document(self, key: int, *, has_text: bool = True) -> dict[str, Any]:
         run = self._run
@@ -230,21 +229,17 @@ class ServedRun:
         query = self._texts.parse(wanted)
         num_indexed = self._texts.num_indexed
         own = self._own_keys
-        is_found = (
-            pc.match_substring(ids, wanted, ignore_case=True)
-            .to_numpy(zero_copy_only=False)[: own.size]
-            .copy()
-        )
+        has_wanted = pc.match_substring(ids, wanted, ignore_case=True)
+        is_found = has_wanted.to_numpy(zero_copy_only=False)[: own.size].copy()
         by_words = self._texts.find(query)
         is_found[np.searchsorted(own, by_words[by_words >= own[:1]] if own.size else own)] = True
         found = own[is_found]
         named = self._keys_of(pc.equal(ids, wanted))
-        keys = np.r_[named, np.setdiff1d(found[: MAX_FOUND + named.size], named)][:MAX_FOUND]
-        rows = [
-            self._document(key, has_text=False)
-            | {"text": _excerpt(self._texts.beginning(key), query)}
-            for key in keys.tolist()
-        ]
+        others = np.setdiff1d(found[: MAX_FOUND + named.size], named)
+        rows = []
+        for key in np.r_[named, others][:MAX_FOUND].tolist():
+            excerpt = _excerpt(self._texts.beginning(key), query)
+            rows.append(self._document(key, has_text=False) | {"text": excerpt})
         return {
             "rows": rows,
             "total": int(found.size),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from neardup.errors import NearDupError
 from neardup.web import document_texts
-from neardup.web.run_view import RunView
+from neardup.web.run_view import RunView, position_of
 from neardup.web.word_index import Query, WordIndex
 
 I64 = npt.NDArray[np.int64]
@@ -83,14 +83,10 @@ class TextStore:
         for own, texts in document_texts.scan(self._run):
             if self._is_closed:
                 return
-            offsets = np.frombuffer(texts.buffers()[1], np.int64)[
-                texts.offset : texts.offset + len(texts) + 1
-            ]
-            self._file.write(
-                memoryview(texts.buffers()[2])[offsets[0] : offsets[-1]]
-                if offsets.size > 1
-                else b""
-            )
+            _, bounds, data = texts.buffers()
+            offsets = np.frombuffer(bounds, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+            if offsets.size > 1:
+                self._file.write(memoryview(data)[offsets[0] : offsets[-1]])
             keys.append(own)
             starts.append(end + offsets[1:] - offsets[0])
             end += int(offsets[-1] - offsets[0])
@@ -143,8 +139,7 @@ class TextStore:
 
     def position(self, key: int) -> int | None:
         """Return the position of a document among all."""
-        at = int(np.searchsorted(self.keys, key))
-        return at if at < self.keys.size and self.keys[at] == key else None
+        return position_of(key, self.keys)
 
     def _content(self, at: int, most_bytes: int | None = None) -> bytes:
         start, stop = int(self._starts[at]), int(self._starts[at + 1])

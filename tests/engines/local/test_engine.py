@@ -230,7 +230,8 @@ def connected_by_search(links):
 
 def components_of(links):
     table = pa.table([[a for a, _ in links], [b for _, b in links]], schema=schema.LINKS)
-    found = LocalEngine().connected_components(table.to_batches(max_chunksize=20), 200_000)
+    batches = iter(table.to_batches(max_chunksize=20))
+    found = LocalEngine().connected_components(batches, 200_000)
     assert found.schema == schema.COMPONENTS
     assert found.column("row").to_pylist() == sorted(set(found.column("row").to_pylist()))
     return dict(

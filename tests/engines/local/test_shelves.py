@@ -16,9 +16,10 @@ from neardup.config import Config
 from neardup.engines.base import ComponentSteps
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory
-from neardup.engines.local.shelves import map_shelved, mapped_by, plan_shelves
+from neardup.engines.local.shelves import Verifier, map_shelved, plan_shelves
 from neardup.engines.local.tables import InMemoryTable
 from neardup.engines.local.verified import VerifiedTable
+from neardup.events import Tally
 from neardup.io.documents.in_memory import InMemoryDocuments
 from neardup.io.storage.spill import Shelves
 from neardup.io.storage.workspace import Workspace
@@ -258,10 +259,9 @@ def whole_answers(documents, members, step):
 
 
 def map_all(parts, shelves, mode, engine, store):
-    step, block_step = steps_of(mode)
-    return map_shelved(
-        parts, shelves, mapped_by(engine, step, schema.VERIFIED), block_step, engine, store
-    )
+    steps = ComponentSteps(*steps_of(mode), verify_bytes)
+    verifier = Verifier(engine, steps, schema.VERIFIED, Tally())
+    return map_shelved(parts, shelves, verifier, engine, store)
 
 
 @pytest.mark.parametrize(
@@ -331,18 +331,25 @@ def test_a_resumed_run_verifies_only_what_is_missing(tmp_path):
     def run(fail_at):
         engine = work_engine(tmp_path, threads=1)
 
-        def counted(work, given, put):
-            begun.append(1)
-            if len(begun) == fail_at:
-                raise KeyboardInterrupt
-            return work(given, put=put)
+        class Counting(Verifier):
+            def verify_whole(self, batches, put):
+                self.begin()
+                return super().verify_whole(batches, put)
 
-        mapped = mapped_by(engine, step, schema.VERIFIED)
+            def verify_blocks(self, blocks, put):
+                self.begin()
+                return super().verify_blocks(blocks, put)
+
+            def begin(self):
+                begun.append(1)
+                if len(begun) == fail_at:
+                    raise KeyboardInterrupt
+
+        steps = ComponentSteps(step, block_step, verify_bytes)
+        verifier = Counting(engine, steps, schema.VERIFIED, Tally())
         parts = PartDocuments(documents, 3)
         store = Shelves(tmp_path / "texts", 1000)
-        return map_shelved(
-            parts, shelves, partial(counted, mapped), partial(counted, block_step), engine, store
-        )
+        return map_shelved(parts, shelves, verifier, engine, store)
 
     with pytest.raises(KeyboardInterrupt):
         run(fail_at=4)

@@ -1,5 +1,4 @@
 import random
-from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,9 +18,8 @@ def stored(folder, values, **options):
 def found(path, group=0, data=None):
     parquet = pq.ParquetFile(path)
     chunk = parquet.metadata.row_group(group).column(0)
-    level = parquet.schema.column(0).max_definition_level
     with pa.BufferReader(path.read_bytes() if data is None else data) as source:
-        return find_dictionary(source, chunk, level)
+        return find_dictionary(source, chunk)
 
 
 def row_bytes(path, names=("text",)):
@@ -43,40 +41,19 @@ def test_the_encoded_values_and_the_size_of_the_dictionary_are_found(tmp_path, v
     chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
     assert chunk.has_dictionary_page
     assert "PLAIN" in chunk.encodings
-    assert found(path) == Dictionary(
-        num_encoded=1024, num_bytes=1024 * 2004, comes_first=True, most_used=1
-    )
+    assert found(path) == Dictionary(num_encoded=1024, num_bytes=1024 * 2004, comes_first=True)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
-@pytest.mark.parametrize("nullable", [False, True])
-@pytest.mark.parametrize("kinds", [1, 2, 5, 300, 9000])
-def test_the_most_frequent_value_is_counted_from_the_references(
-    tmp_path, version, codec, nullable, kinds
-):
+@pytest.mark.parametrize("kinds", [1, 2, 300, 9000])
+def test_nulls_and_several_pages_are_counted(tmp_path, version, kinds):
     draw = random.Random(kinds)
     values = [f"value {draw.randrange(kinds)}" for _ in range(20_000)]
-    values += ["value 0"] * 3000 + [f"value {number}" for number in range(kinds)]
-    if nullable:
-        values = [None if draw.random() < 0.3 else value for value in values]
-    path = tmp_path / "source.parquet"
-    table = pa.table([values], pa.schema([pa.field("text", pa.string(), nullable=nullable)]))
-    pq.write_table(table, path, data_page_version=version, compression=codec)
-    dictionary = found(path)
-    most = max(Counter(value for value in values if value is not None).values())
-    assert dictionary.num_encoded == len(values)
-    # The last group of eight of every page is padded with references to entry 0.
-    assert most <= dictionary.most_used <= most + 7 * (len(values) // 1024 + 1)
-
-
-def test_uses_are_unknown_if_there_are_too_many_runs(tmp_path):
-    # Runs of eight equal values alternate with others.
-    values = [str(number % 7) for number in range(8)] * 3 + ["a"] * 24
-    path = stored(
-        tmp_path, values * 5000, compression="none", data_page_size=1 << 20, max_rows_per_page=10**6
-    )
-    assert found(path).most_used == len(values) * 5000
+    values = [None if draw.random() < 0.3 else value for value in values]
+    path = stored(tmp_path, values, data_page_version=version, data_page_size=1000)
+    distinct = set(values) - {None}
+    num_bytes = sum(4 + len(value) for value in distinct)
+    assert found(path) == Dictionary(num_encoded=20_000, num_bytes=num_bytes, comes_first=True)
 
 
 def test_pages_that_hold_fewer_values_than_the_column_or_a_negative_number_are_unknown(tmp_path):
@@ -94,9 +71,7 @@ def test_pages_that_hold_fewer_values_than_the_column_or_a_negative_number_are_u
 def test_headers_with_long_statistics_are_read(tmp_path):
     values = [f"{letter}" * 4000 for letter in "abcdefgh"] * 2
     path = stored(tmp_path, values, compression="none", data_page_size=1, write_batch_size=1)
-    assert found(path) == Dictionary(
-        num_encoded=16, num_bytes=8 * 4004, comes_first=True, most_used=2
-    )
+    assert found(path) == Dictionary(num_encoded=16, num_bytes=8 * 4004, comes_first=True)
 
 
 def test_any_damage_to_a_chunk_is_unknown_or_a_number(tmp_path):
@@ -128,7 +103,7 @@ def test_dictionary_values_after_plain_ones_count_as_the_longest(tmp_path, monke
     assert row_bytes(path) < 6000
     monkeypatch.setattr(parquet_sizes, "_known", {})
     monkeypatch.setattr(
-        parquet_sizes, "find_dictionary", lambda *_: Dictionary(1024, 1 << 20, False, 1024)
+        parquet_sizes, "find_dictionary", lambda *_: Dictionary(1024, 1 << 20, comes_first=False)
     )
     assert row_bytes(path) == pytest.approx(5000, rel=0.1)
 
@@ -136,7 +111,7 @@ def test_dictionary_values_after_plain_ones_count_as_the_longest(tmp_path, monke
 def test_distinct_long_texts_are_not_taken_for_repeated_ones(tmp_path):
     values = [f"{row:0{1_000_000 if row == 7 else 3000}d}" for row in range(1500)]
     path = stored(tmp_path, values, compression="none")
-    assert found(path).most_decoded == found(path).num_bytes
+    assert found(path).most_decoded > 4 * BATCH_BYTES
     assert row_bytes(path) == pytest.approx(
         pq.ParquetFile(path).metadata.row_group(0).total_byte_size / 1500, rel=0.01
     )

@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
@@ -27,7 +26,7 @@ from neardup.engines.base import (
     CountStep,
     Documents,
     DocumentStep,
-    Table,
+    Engine,
     TableView,
     no_progress,
 )
@@ -36,14 +35,16 @@ from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import (
     SHELF_BYTES,
+    Verifier,
     cut_held,
     map_shelved,
-    mapped_by,
     plan_shelves,
 )
 from neardup.engines.local.tables import (
+    BatchTable,
     FileTable,
     InMemoryTable,
+    LocalTable,
     WrittenParts,
     batches_of,
     chosen,
@@ -58,6 +59,7 @@ from neardup.engines.local.threads import Threads
 from neardup.engines.local.verified import (
     Verification,
     VerifiedTable,
+    found_pairs,
     has_verified,
     verified_checkpoint,
 )
@@ -80,7 +82,7 @@ _SKETCHES: Final = "sketch"
 _VERIFIED_HELD: Final = "verified/held"
 
 
-class LocalEngine(Threads):
+class LocalEngine(Threads, Engine[LocalTable, Bools]):
     """Runs stages on the threads of this process."""
 
     def __init__(
@@ -97,7 +99,7 @@ class LocalEngine(Threads):
 
     def map_documents(
         self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance
-    ) -> Table:
+    ) -> BatchTable:
         """Apply a step to every document, then number the rows and compute their keep order."""
         self._skip_parts(documents, advance)
         done = 0
@@ -108,9 +110,13 @@ class LocalEngine(Threads):
             advance(steps)
             self._arena.expect(done / max(documents.total, 1))
 
-        read = partial(documents.read, advance=advance_and_expect)
-        put = self._arena.put
-        table = self._map_parts(_SKETCHES, documents, read, lambda batch: step(batch, put), schema)
+        def read(part: int) -> Iterator[pa.RecordBatch]:
+            return documents.read(part, advance_and_expect)
+
+        def sketch(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return step(batch, self._arena.put)
+
+        table = self._map_parts(_SKETCHES, documents, read, sketch, schema)
         documents.finish_reading(self.sort)
         return table
 
@@ -134,17 +140,18 @@ class LocalEngine(Threads):
         self,
         name: str,
         documents: Documents,
-        sketches: Table,
+        sketches: LocalTable,
         where: Bools,
         step: BatchStep,
         schema: pa.Schema,
-    ) -> Table:
+    ) -> BatchTable:
         """Map the sets in memory lazily; if some are missing, read all parts again and store the results."""
         if self._holds_all:
-            columns = ["row", "group", "num_shingles", "held_at"]
-            return ArenaTable(
-                partial(filtered, sketches, columns, where), self._arena, step, schema
-            )
+
+            def held() -> Iterator[pa.RecordBatch]:
+                return filtered(sketches, ["row", "group", "num_shingles", "held_at"], where)
+
+            return ArenaTable(held, self._arena, step, schema)
 
         def read(part: int) -> Iterator[pa.RecordBatch]:
             return chosen(documents.read(part, no_progress), where)
@@ -163,7 +170,7 @@ class LocalEngine(Threads):
         read: Callable[[int], Iterator[pa.RecordBatch]],
         step: BatchStep,
         schema: pa.Schema,
-    ) -> Table:
+    ) -> BatchTable:
         """Read parts in parallel, and process their batches in parallel; each part is a file of the workspace."""
         slots = threading.Semaphore(2 * self.threads + 1)
         workspace = self._workspace
@@ -217,7 +224,7 @@ class LocalEngine(Threads):
 
     def choose_rows(
         self,
-        table: Table,
+        table: LocalTable,
         column: str | None,
         num_rows: int,
         without: pa.Table | None = None,
@@ -226,7 +233,7 @@ class LocalEngine(Threads):
     ) -> Bools:
         """Return a mask with one byte per row."""
         chosen = np.zeros(num_rows, np.bool_)
-        for batch in table.batches(["row"] if column is None else ["row", column]):
+        for batch in batches_of(table, ["row"] if column is None else ["row", column]):
             rows = batch.column("row").to_numpy()
             if column is None:
                 chosen[rows] = True
@@ -243,12 +250,12 @@ class LocalEngine(Threads):
     def map_table(
         self,
         name: str,
-        table: Table,
+        table: LocalTable,
         columns: Sequence[str],
         where: Bools,
         make_step: Callable[[], BatchStep],
         schema: pa.Schema,
-    ) -> Table:
+    ) -> BatchTable:
         """Process batches in parallel; the result stays in memory or, with a workspace, in one file."""
 
         def results() -> Iterator[pa.RecordBatch]:
@@ -266,7 +273,12 @@ class LocalEngine(Threads):
         return FileTable([path], schema, self.room() // 16)
 
     def count(
-        self, table: Table, columns: Sequence[str], where: Bools, step: CountStep, num_places: int
+        self,
+        table: LocalTable,
+        columns: Sequence[str],
+        where: Bools,
+        step: CountStep,
+        num_places: int,
     ) -> Counts:
         """Count on one thread, because concurrent increments of a counter would be lost; another one reads ahead."""
         counts = np.zeros(num_places, np.uint8)
@@ -286,7 +298,7 @@ class LocalEngine(Threads):
 
     def map_groups(
         self,
-        table: Table,
+        table: LocalTable,
         views: Sequence[TableView],
         step: BatchStep,
         where: Bools | None,
@@ -348,7 +360,7 @@ class LocalEngine(Threads):
 
     def _map_sorted(
         self,
-        table: Table,
+        table: LocalTable,
         views: Sequence[TableView],
         step: BatchStep,
         where: Bools | None,
@@ -381,11 +393,11 @@ class LocalEngine(Threads):
                 return
         yield from sort_in_memory(held, schema, by)
 
-    def connected_components(self, links: Iterable[pa.RecordBatch], num_rows: int) -> pa.Table:
+    def connected_components(self, links: LocalTable, num_rows: int) -> pa.Table:
         """Run union-find over the stream of links: 8 bytes per row, however many links there are."""
         parents = np.arange(num_rows)
         is_linked = np.zeros(num_rows, np.bool_)
-        for batch in links:
+        for batch in batches_of(links):
             rows = batch.column("row").to_numpy()
             smallest = batch.column("smallest").to_numpy()
             is_linked[rows] = is_linked[smallest] = True
@@ -394,7 +406,9 @@ class LocalEngine(Threads):
         linked = np.flatnonzero(is_linked)
         return pa.table([linked, parents[linked]], schema=schemas.COMPONENTS)
 
-    def lookup(self, table: pa.Table, key: str, other: Table, columns: Sequence[str]) -> pa.Table:
+    def lookup(
+        self, table: pa.Table, key: str, other: LocalTable, columns: Sequence[str]
+    ) -> pa.Table:
         """Select the matching rows from every batch of the other table, then align them with the keys."""
         keys = table.column(key).to_numpy()
         wanted = keys if (keys[1:] > keys[:-1]).all() else np.unique(keys)
@@ -406,7 +420,7 @@ class LocalEngine(Threads):
             table = table.append_column(name, found.column(name).take(places))
         return table
 
-    def find_rows(self, table: Table, rows: I64, columns: Sequence[str]) -> pa.Table:
+    def find_rows(self, table: LocalTable, rows: I64, columns: Sequence[str]) -> pa.Table:
         """Return the given rows of a table; `rows` ascend."""
         batches = batches_of(table, columns) if rows.size else ()
         found = [
@@ -415,18 +429,18 @@ class LocalEngine(Threads):
         ]
         return pa.Table.from_batches(found, schema=sub_schema(table, columns))
 
-    def map_tables(self, tables: Sequence[Table], step: BatchStep, schema: pa.Schema) -> pa.Table:
+    def map_tables(
+        self, tables: Sequence[LocalTable], step: BatchStep, schema: pa.Schema
+    ) -> pa.Table:
         """Map tables in memory on this thread: the steps cost less than passing batches between threads."""
-        results = [
-            step(batch) for table in tables for batch in batches_of(table, table.schema.names)
-        ]
+        results = [step(batch) for table in tables for batch in batches_of(table)]
         return pa.Table.from_batches(results, schema=schema)
 
     def map_components(
         self,
         documents: Documents,
         components: pa.Table,
-        sketches: Table,
+        sketches: LocalTable,
         steps: ComponentSteps,
         schema: pa.Schema,
         advance: Advance,
@@ -434,7 +448,7 @@ class LocalEngine(Threads):
         """Map the sets in memory; otherwise read the members again, into memory or spilled to disk, shelf by shelf."""
         members = self._members(components, sketches, steps)
         tally = Tally(advance)
-        mapped = mapped_by(self, partial(steps.whole, tally=tally), schema)
+        verifier = Verifier(self, steps, schema, tally)
         shelf_bytes = SHELF_BYTES * self.threads
         store = Shelves()
         limit = None
@@ -447,34 +461,34 @@ class LocalEngine(Threads):
         is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
         if is_held or self.has_verified(_VERIFIED_HELD):
             with tally.polled():
-                result = self.verified_checkpoint(
-                    _VERIFIED_HELD, partial(mapped, cut_held(members, self._arena))
+                verified = self.verified_checkpoint(
+                    _VERIFIED_HELD,
+                    lambda put: verifier.verify_whole(cut_held(members, self._arena), put),
                 )
             self._arena.give_up()
-            return result
+            return verified
         self._arena.give_up()
         with tally.polled():
-            return map_shelved(
-                documents, shelves, mapped, partial(steps.blocks, tally=tally), self, store
-            )
+            return map_shelved(documents, shelves, verifier, self, store)
 
-    def _members(self, components: pa.Table, sketches: Table, steps: ComponentSteps) -> pa.Table:
+    def _members(
+        self, components: pa.Table, sketches: LocalTable, steps: ComponentSteps
+    ) -> pa.Table:
         """The rows of components, with the columns needed to read or look up and to verify each."""
-        columns = [
-            "priority",
-            "text_bytes",
-            "num_shingles",
-            *(["group", "held_at"] if self._holds_all else []),
-        ]
+        columns = ["priority", "text_bytes", "num_shingles"]
+        if self._holds_all:
+            columns += ["group", "held_at"]
         members = self.lookup(components, "row", sketches, columns)
-        sizes = (members.column(name).to_numpy() for name in ("text_bytes", "num_shingles"))
-        return members.append_column("verify_bytes", pa.array(steps.cost(*sizes)))
+        text_bytes = members.column("text_bytes").to_numpy()
+        num_shingles = members.column("num_shingles").to_numpy()
+        cost = steps.cost(text_bytes, num_shingles)
+        return members.append_column("verify_bytes", pa.array(cost))
 
     def map_classes(
-        self, classes: pa.Table, verified: VerifiedTable | None, step: ClassStep, schema: pa.Schema
+        self, classes: pa.Table, verified: LocalTable | None, step: ClassStep, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """Apply the step once: it sees all components, so its order is that of the whole table."""
-        found = None if verified is None else verified.found(self.sort)
+        found = None if verified is None else found_pairs(verified, self.sort)
         return (batch.cast(schema) for batch in step(classes, found))
 
     def _in_row_order(
@@ -485,16 +499,14 @@ class LocalEngine(Threads):
 
     def total(
         self,
-        table: Table,
+        table: LocalTable,
         column: str | None = None,
         where: Bools | None = None,
         first_row: int = 0,
     ) -> int:
         """Sum batch by batch."""
         columns = ["row"] if column is None else ["row", column]
-        batches = chosen(
-            table if isinstance(table, Iterator) else batches_of(table, columns), where
-        )
+        batches = filtered(table, columns, where)
         if first_row:
             batches = (
                 batch.filter(pc.greater_equal(batch.column("row"), first_row)) for batch in batches

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import schema as schemas
-from neardup.engines.base import BlockStep, Documents, PutPairs, no_progress
+from neardup.engines.base import Blocks, ComponentSteps, Documents, PutPairs, no_progress
 from neardup.engines.local.arena import Arena
 from neardup.engines.local.verified import VerifiedTable
+from neardup.events import Tally
 from neardup.io.columns.sorted_search import find_sorted
 from neardup.io.records import runs, text_bytes
 from neardup.io.storage.spill import Shelves
@@ -31,7 +32,41 @@ _SHELVES: Final = pa.schema(
     [*schemas.COMPONENTS, ("priority", pa.int64()), ("shelf", pa.int64()), ("is_large", pa.bool_())]
 )
 
-Mapped = Callable[[Iterable[pa.RecordBatch], PutPairs], pa.Table]
+
+class Verifier:
+    """Verifies components on the threads of an engine, and counts their documents in a tally."""
+
+    def __init__(
+        self, engine: LocalEngine, steps: ComponentSteps, columns: pa.Schema, tally: Tally
+    ) -> None:
+        self._engine = engine
+        self._steps = steps
+        self._columns = columns
+        self._tally = tally
+
+    def verify_whole(self, batches: Iterable[pa.RecordBatch], put: PutPairs) -> pa.Table:
+        """Verify batches of whole components in parallel, and put their pairs."""
+
+        def step(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return self._steps.whole(batch, tally=self._tally, put=put)
+
+        return self._engine.map_batches(batches, step, self._columns)
+
+    def verify_blocks(self, blocks: Blocks, put: PutPairs) -> pa.Table:
+        """Verify one component too large for memory, and put its pairs."""
+        return self._steps.blocks(blocks, tally=self._tally, put=put)
+
+
+class _Unit(NamedTuple):
+    """What is verified in one call: one shelf, or all shelves of one large component."""
+
+    shelves: range
+    is_large: bool
+
+    @property
+    def aside(self) -> int:
+        """The shelf for the documents that a large component spills."""
+        return -1 - self.shelves.start
 
 
 def plan_shelves(members: pa.Table, shelf_bytes: int, limit: int | None) -> pa.Table:
@@ -75,32 +110,18 @@ def _number_runs(*columns: I64) -> I64:
     return np.cumsum(is_new)
 
 
-def mapped_by(
-    engine: LocalEngine, whole: Callable[..., pa.RecordBatch], columns: pa.Schema
-) -> Mapped:
-    """Return a function that maps whole components on the threads of the engine, and puts their pairs."""
-
-    def mapped(batches: Iterable[pa.RecordBatch], put: PutPairs) -> pa.Table:
-        return engine.map_batches(batches, partial(whole, put=put), columns)
-
-    return mapped
-
-
 def map_shelved(
     documents: Documents,
     shelves: pa.Table,
-    mapped: Mapped,
-    block_step: BlockStep,
+    verifier: Verifier,
     engine: LocalEngine,
     store: Shelves,
 ) -> VerifiedTable:
-    """Read the members of components again, and map shelf by shelf."""
-    name = f"verified/{_tag(shelves)}-{{:06}}"
-    units = _units(shelves)
+    """Read the members of components again, and verify shelf by shelf."""
+    tag = _tag(shelves)
+    units = {f"verified/{tag}-{unit.shelves.start:06}": unit for unit in _units(shelves)}
     waiting = [
-        np.arange(first, stop)
-        for first, stop, _ in units
-        if not engine.has_verified(name.format(first))
+        np.array(unit.shelves) for name, unit in units.items() if not engine.has_verified(name)
     ]
     _set_aside(documents, shelves, np.concatenate([*waiting, np.empty(0, np.int64)]), store, engine)
     numbers = shelves.column("shelf").to_numpy()
@@ -108,11 +129,11 @@ def map_shelved(
     by_shelf = shelves.take(pa.array(order))
     numbers = numbers[order]
     results = []
-    for first, stop, large in units:
-        begin, end = np.searchsorted(numbers, [first, stop]).tolist()
+    for name, unit in units.items():
+        begin, end = np.searchsorted(numbers, [unit.shelves.start, unit.shelves.stop]).tolist()
         members = by_shelf.slice(begin, end - begin)
-        step = partial(_map_unit, range(first, stop), large, members, store, mapped, block_step)
-        results.append(engine.verified_checkpoint(name.format(first), step))
+        verify = partial(_verify_unit, unit, members, store, verifier)
+        results.append(engine.verified_checkpoint(name, verify))
     return VerifiedTable.joined(results)
 
 
@@ -124,52 +145,39 @@ def _tag(shelves: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def _units(shelves: pa.Table) -> list[tuple[int, int, bool]]:
-    """List what is mapped in one call: (first shelf, end, whether it is one large component)."""
+def _units(shelves: pa.Table) -> list[_Unit]:
     numbers, is_large, labels = (
         shelves.column(name).to_numpy() for name in ("shelf", "is_large", "component")
     )
-    units = [(number, number + 1, False) for number in np.unique(numbers[~is_large]).tolist()]
+    small = np.unique(numbers[~is_large]).tolist()
+    units = [_Unit(range(number, number + 1), is_large=False) for number in small]
     for label in np.unique(labels[is_large]):
         own = numbers[is_large & (labels == label)]
-        units.append((int(own.min()), int(own.max()) + 1, True))
+        units.append(_Unit(range(int(own.min()), int(own.max()) + 1), is_large=True))
     return units
 
 
-def _map_unit(
-    shelves: range,
-    large: bool,
-    members: pa.Table,
-    store: Shelves,
-    mapped: Mapped,
-    block_step: BlockStep,
-    put: PutPairs,
+def _verify_unit(
+    unit: _Unit, members: pa.Table, store: Shelves, verifier: Verifier, put: PutPairs
 ) -> pa.Table:
-    """Map one shelf, or the shelves of one large component."""
-    if large:
-        result = block_step(
-            _ShelvedBlocks(store, shelves, members.column("component")[0].as_py()), put=put
-        )
+    if unit.is_large:
+        component = members.column("component")[0].as_py()
+        verified = verifier.verify_blocks(_ShelvedBlocks(store, unit, component), put)
     else:
-        held = schemas.documents_table(store.batches(shelves.start))
-        result = mapped(cut_components(held, members), put)
-    for number in (*shelves, _aside(shelves)):
+        held = schemas.documents_table(store.batches(unit.shelves.start))
+        verified = verifier.verify_whole(cut_components(held, members), put)
+    for number in (*unit.shelves, unit.aside):
         store.clear(number)
-    return result
-
-
-def _aside(shelves: range) -> int:
-    """The shelf for the documents that a large component spills."""
-    return -1 - shelves.start
+    return verified
 
 
 class _ShelvedBlocks:
     """The blocks of one large component; a shelf is a block."""
 
-    def __init__(self, store: Shelves, shelves: range, component: int) -> None:
+    def __init__(self, store: Shelves, unit: _Unit, component: int) -> None:
         self._store = store
-        self._shelves = shelves
-        self._aside = _aside(shelves)
+        self._shelves = unit.shelves
+        self._aside = unit.aside
         self._component = component
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -5,13 +5,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.engines.base import Bools, Documents, Table, TableView
+from neardup.engines.base import Bools, Documents, TableView
 from neardup.io.storage.workspace import read_batches
 from neardup.schema import one_batch
+
+
+class BatchTable(Protocol):
+    """A table that is read batch by batch, as often as needed."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over some columns."""
+
+
+# A table of the local engine: read in batches, in memory, or, where the result of a step can be
+# consumed once, batches. pyarrow has no types: in the union, pa.Table would let anything pass.
+LocalTable: TypeAlias = BatchTable | Iterator[pa.RecordBatch]
 
 
 class InMemoryTable:
@@ -103,13 +120,14 @@ class FileTable:
                 yield batch if self._documents is None else self._documents.renumber(part, batch)
 
 
-def batches_of(table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Iterate over some columns of a table of either kind."""
-    yield from (
-        table.select(columns).to_batches()
-        if isinstance(table, pa.Table)
-        else table.batches(columns)
-    )
+def batches_of(table: LocalTable, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Iterate over some columns of a table of any kind, or all; over batches as they are."""
+    if isinstance(table, Iterator):
+        yield from table
+    elif isinstance(table, pa.Table):
+        yield from (table if columns is None else table.select(columns)).to_batches()
+    else:
+        yield from table.batches(table.schema.names if columns is None else columns)
 
 
 def held_table(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table:
@@ -119,17 +137,21 @@ def held_table(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | N
     return pa.Table.from_batches(table, schema=schema)
 
 
-def sub_schema(table: Table, columns: Sequence[str]) -> pa.Schema:
+def sub_schema(table: LocalTable, columns: Sequence[str]) -> pa.Schema:
     """Return the schema of some columns."""
+    if isinstance(table, Iterator):
+        raise TypeError("batches that can be read once have no schema: make a checkpoint of them")
     return pa.schema([table.schema.field(name) for name in columns])
 
 
-def num_rows_of(table: Table) -> int:
+def num_rows_of(table: LocalTable) -> int:
     """Count the rows of a table."""
     return sum(batch.num_rows for batch in batches_of(table, ["row"]))
 
 
-def filtered(table: Table, columns: Sequence[str], where: Bools | None) -> Iterator[pa.RecordBatch]:
+def filtered(
+    table: LocalTable, columns: Sequence[str], where: Bools | None
+) -> Iterator[pa.RecordBatch]:
     """Iterate over the rows that are True in `where`, or over all."""
     return chosen(batches_of(table, columns), where)
 
@@ -145,7 +167,7 @@ def chosen(batches: Iterable[pa.RecordBatch], where: Bools | None) -> Iterator[p
 
 
 def read_views(
-    table: Table, views: Sequence[TableView], where: Bools | None, num_rows: int, most: float
+    table: LocalTable, views: Sequence[TableView], where: Bools | None, num_rows: int, most: float
 ) -> Iterator[tuple[TableView, Sequence[pa.RecordBatch] | None]]:
     """Iterate over views with their rows, as many views in one pass over the table as `most` bytes hold.
 

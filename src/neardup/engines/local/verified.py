@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup import schema as schemas
 from neardup.engines.base import PutPairs, Sort, VerifiedPairs
-from neardup.engines.local.tables import batches_of
+from neardup.engines.local.tables import LocalTable, batches_of
 from neardup.io.storage.workspace import Workspace, read_batches
 
 # Makes a table in memory unless an interrupted run has finished it.
@@ -48,9 +48,12 @@ class VerifiedTable:
             elif pairs.exists():
                 yield from read_batches(pairs)
 
-    def found(self, sort: Sort) -> VerifiedPairs:
-        """Return the pairs for a step that lists them."""
-        return VerifiedPairs(self.documents.column("row").to_numpy(), self.pairs, sort)
+
+def found_pairs(verified: LocalTable, sort: Sort) -> VerifiedPairs:
+    """Return the pairs of verified documents, for a step that lists them."""
+    if not isinstance(verified, VerifiedTable):
+        raise TypeError(f"verified documents come from map_components, got {type(verified)}")
+    return VerifiedPairs(verified.documents.column("row").to_numpy(), verified.pairs, sort)
 
 
 def has_verified(workspace: Workspace, name: str) -> bool:

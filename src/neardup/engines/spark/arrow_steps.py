@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from neardup import schema as schemas
+from neardup.engines.spark.worker_errors import sent_to_driver
 
 Batches = Iterator[pa.RecordBatch]
 StreamStep = Callable[[Batches], Iterable[pa.RecordBatch]]
@@ -25,12 +26,8 @@ _OF_NEIGHBOURS: Final = ("query_shares", "shares")
 LISTS: Final = (
     {"keys": pa.large_list(pa.int64())}
     | dict.fromkeys(_OF_NEIGHBOURS, pa.large_list(pa.float64()))
-    | {
-        field.name: field.type
-        for table in (schemas.SETS, schemas.VERIFIED)
-        for field in table
-        if is_list(field.type)
-    }
+    | {field.name: field.type for field in schemas.SETS if is_list(field.type)}
+    | {field.name: field.type for field in schemas.VERIFIED if is_list(field.type)}
 )
 
 
@@ -62,12 +59,12 @@ def _narrow(kind: pa.DataType) -> pa.DataType:
 
 def as_plain(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Cast a batch to a schema of `plain`."""
-    columns = [
-        _bytes_of(column)
-        if name in LISTS and is_list(column.type)
-        else column.cast(target.field(name).type)
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in LISTS and is_list(column.type):
+            columns.append(_bytes_of(column))
+        else:
+            columns.append(column.cast(target.field(name).type))
     return pa.record_batch(columns, schema=target)
 
 
@@ -84,19 +81,19 @@ def _bytes_of(lists: pa.Array) -> pa.Array:
 
 def large(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch of Spark with the lists that steps expect; null becomes an empty list."""
-    columns = [
-        _lists_of(column, LISTS[name])
-        if name in LISTS and pa.types.is_binary(column.type)
-        else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in LISTS and pa.types.is_binary(column.type):
+            columns.append(_lists_of(column, LISTS[name]))
+        else:
+            columns.append(column)
     return pa.record_batch(columns, names=batch.schema.names)
 
 
 def large_table(table: pa.Table) -> pa.Table:
     """Return a table of Spark with the lists that steps expect."""
-    nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
-    return pa.Table.from_batches([large(batch) for batch in [*table.to_batches(), nothing]])
+    batches = [*table.to_batches(), pa.RecordBatch.from_pylist([], schema=table.schema)]
+    return pa.Table.from_batches([large(batch) for batch in batches])
 
 
 def _lists_of(raw: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -106,10 +103,10 @@ def _lists_of(raw: pa.Array, kind: pa.DataType) -> pa.Array:
     wide = pc.fill_null(raw, b"").cast(pa.large_binary())
     _, ends, data = wide.buffers()
     offsets = np.frombuffer(ends, np.int64)[wide.offset : wide.offset + len(wide) + 1]
-    numbers = np.frombuffer(data or b"", kind.value_type.to_pandas_dtype())[
-        offsets[0] // 8 : offsets[-1] // 8
-    ]
-    return pa.LargeListArray.from_arrays(pa.array((offsets - offsets[0]) // 8), pa.array(numbers))
+    every = np.frombuffer(data or b"", kind.value_type.to_pandas_dtype())
+    numbers = every[offsets[0] // 8 : offsets[-1] // 8]
+    starts = (offsets - offsets[0]) // 8
+    return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(numbers))
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -127,6 +124,9 @@ def map_frame(frame: DataFrame, schema: pa.Schema, step: StreamStep) -> DataFram
     target = plain(schema)
 
     def run(batches: Batches) -> Batches:
-        return (as_plain(batch, target) for batch in step(batches) if batch.num_rows)
+        with sent_to_driver():
+            for batch in step(batches):
+                if batch.num_rows:
+                    yield as_plain(batch, target)
 
     return frame.mapInArrow(run, spark_schema(schema))

@@ -33,7 +33,7 @@ from neardup.engines.spark.reading import (
     renumber,
     texts_schema,
 )
-from neardup.engines.spark.storage import Storage, in_order, one_task_each
+from neardup.engines.spark.storage import Storage, StoredTable, in_order, one_task_each
 from neardup.errors import DataError
 from neardup.io.columns import keep_order
 from neardup.io.columns.arrow_rows import batch_records, wanted_names
@@ -75,7 +75,7 @@ class SparkSource(Source, Protocol):
     def facts(self) -> dict[str, Any]:
         """Return what workers have reported while the notes were stored, as JSON."""
 
-    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: StoredTable, storage: Storage) -> None:
         """Derive what the whole run needs from the stored notes."""
 
     def sketches(self, schema: pa.Schema) -> DataFrame:
@@ -134,13 +134,12 @@ class _Noted:
         """Return nothing: the metrics are enough."""
         return {}
 
-    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: StoredTable, storage: Storage) -> None:
         """Rank the documents by score, if `keep` names a column."""
-        self._notes = notes
-        known = storage.observed(notes) or {}
-        self.counted = {name: int(known[name] or 0) for name in self.metrics()}
+        self._notes = notes.frame
+        self.counted = {name: int(notes.observed[name] or 0) for name in self.metrics()}
         if self.config.keep_column is not None:
-            self._ranks = storage.checkpoint("ranks", lambda: self._rank(storage))
+            self._ranks = storage.checkpoint("ranks", lambda: self._rank(storage)).frame
 
     def _rank(self, storage: Storage) -> DataFrame:
         """Number the rows in the order of their score, the best first, rows without a score last, ties by row."""
@@ -245,11 +244,10 @@ class FileSource(_Noted):
         ends = [self._ends.value[part] for part in range(self.layout.num_parts)]
         return {"ends": ends, "num_shares": self._num_shares()}
 
-    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: StoredTable, storage: Storage) -> None:
         """Count the rows of files, check what was found, and rank."""
-        known = storage.observed(notes) or {}
-        ends = known["ends"]
-        self._stored_notes = (storage.path_of(notes), int(known["num_shares"]))
+        ends = notes.observed["ends"]
+        self._stored_notes = notes
         self.layout.number([count for piece_rows, _ in ends for count in piece_rows])
         self.layout.check_found([(sum(piece_rows), found) for piece_rows, found in ends])
         super().finish_reading(notes, storage)
@@ -289,7 +287,8 @@ class FileSource(_Noted):
 
     def names(self) -> Names:
         """Return the lookup of the names of rows, for any worker, once the documents have been read."""
-        return Names(*self._stored_notes, self.layout)
+        notes = self._stored_notes
+        return Names(notes.path, int(notes.observed["num_shares"]), self.layout)
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:
         """Return the file of each row, by name, and its number there, from 1."""
@@ -388,7 +387,7 @@ class FrameSource(_Noted):
         ids = in_order(self.frame.select(own.alias("neardup_id")), ["neardup_id"], self.total)
         rows = F.monotonically_increasing_id().alias("neardup_row")
         numbered = storage.checkpoint("ids", lambda: ids.select("neardup_id", rows))
-        named = self.frame.join(numbered, own == F.col("neardup_id"))
+        named = self.frame.join(numbered.frame, own == F.col("neardup_id"))
         return named.select("neardup_row", *wanted)
 
     def _with_dimension(self, config: Config, storage: Storage) -> Config:
@@ -424,7 +423,7 @@ class FrameSource(_Noted):
 
         return map_frame(self._rows, notes, run)
 
-    def finish_reading(self, notes: DataFrame, storage: Storage) -> None:
+    def finish_reading(self, notes: StoredTable, storage: Storage) -> None:
         """Rank; with `strict`, raise for the first rejected row."""
         super().finish_reading(notes, storage)
         if self.config.strict:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -20,6 +20,7 @@ from neardup.engines.base import (
     Counts,
     CountStep,
     DocumentStep,
+    Engine,
     TableView,
     VerifiedPairs,
 )
@@ -39,7 +40,7 @@ from neardup.engines.spark.packed import BLOCKS, Exchange, map_buckets
 from neardup.engines.spark.reading import leave_out, texts_schema, view_batches
 from neardup.engines.spark.row_selection import Chosen, keep_all, select_rows, widened
 from neardup.engines.spark.stars import FEW_LINKS, connect, connect_few
-from neardup.engines.spark.storage import FEW_ROWS, Storage
+from neardup.engines.spark.storage import FEW_ROWS, SparkTable, Storage, StoredTable
 from neardup.engines.spark.whole_components import map_whole
 from neardup.engines.spark.written_tables import TableFiles
 from neardup.events import Tally
@@ -65,7 +66,16 @@ _FEW_LEFT_OUT: Final = 1_000_000
 _LISTED_ROWS: Final = 200_000
 
 
-class SparkEngine:
+class _Question(NamedTuple):
+    """The rows that are counted, or the column that is summed, which a run asks for more than once."""
+
+    table: SparkTable
+    column: str | None
+    where: Chosen | None
+    first_row: int
+
+
+class SparkEngine(Engine[SparkTable, Chosen]):
     """Runs stages on a Spark session.
 
     Args:
@@ -99,9 +109,8 @@ class SparkEngine:
         self._storage: Storage | None = None
         self._num_documents = 0  # those with shingles
         self._links: Observation | None = None  # counted while they are joined
-        self._components: Any = None  # those that were verified
-        # Keep frames next to their totals, so that no other frame can get the same id().
-        self._totals: dict[Any, tuple[DataFrame, Chosen | None, int]] = {}
+        self._components: SparkTable | None = None  # those that were verified
+        self._totals: dict[_Question, int] = {}
         self.facts: dict[str, Any] = {"name": "spark"}
 
     def begin(self, workspace: Workspace | None = None) -> SparkEngine:
@@ -131,11 +140,12 @@ class SparkEngine:
 
     def map_documents(
         self, documents: SparkSource, step: DocumentStep, schema: pa.Schema, advance: Advance
-    ) -> DataFrame:
+    ) -> SparkTable:
         """Read the documents on all workers; sets are not kept in memory, because they would be lost with a worker."""
-        self.storage.plan_partitions(
-            documents.total * (1 if documents.unit == "bytes" else _BYTES_A_DOCUMENT)
-        )
+        num_bytes = documents.total
+        if documents.unit != "bytes":
+            num_bytes *= _BYTES_A_DOCUMENT
+        self.storage.plan_partitions(num_bytes)
         self.storage.listen(advance, documents.total)
         notes = self.storage.checkpoint(
             "notes",
@@ -144,19 +154,19 @@ class SparkEngine:
             documents.facts,
         )
         documents.finish_reading(notes, self.storage)
-        sketches = documents.sketches(schema)
+        sketches = SparkTable(documents.sketches(schema))
         self._num_documents = documents.counted["with_shingles"]
         for below, name in ((None, "with_shingles"), (FEW_SHINGLES, "with_few_shingles")):
-            question = self._question(sketches, None, Chosen("num_shingles", None, below), 0)
-            self._totals[question] = sketches, None, documents.counted[name]
+            every = Chosen("num_shingles", None, below)
+            self._totals[_Question(sketches, None, every, 0)] = documents.counted[name]
         return sketches
 
     def choose_rows(
         self,
-        table: DataFrame,
+        table: SparkTable,
         column: str | None,
         num_rows: int,
-        without: DataFrame | None = None,
+        without: SparkTable | None = None,
         *,
         below: int | None = None,
     ) -> Chosen:
@@ -166,22 +176,22 @@ class SparkEngine:
 
     def map_groups(
         self,
-        table: DataFrame,
+        table: SparkTable,
         views: Sequence[TableView],
         step: BatchStep,
         where: Chosen | None,
         advance: Advance,
-    ) -> DataFrame:
+    ) -> SparkTable:
         """Shuffle the groups of all views in one exchange; each group streams through one task, in order."""
         self.storage.listen(advance, len(views))
         names, by, order, is_whole = views[0]
         wanted = {name for view in views for name in view.columns}
-        has_keys = "keys" in table.columns and not wanted <= set(table.columns)
         rows, spare = self._spared(table, where)
-        rows = rows.select(
-            *(name for name in table.columns if name in wanted or (has_keys and name == "keys"))
-        )
-        kinds = {field.name: field.type for field in arrow_schema(table)}
+        # The keys of all bands are one column.
+        if "keys" in rows.columns and not wanted <= set(rows.columns):
+            wanted.add("keys")
+        rows = rows.select(*(name for name in rows.columns if name in wanted))
+        kinds = {field.name: field.type for field in arrow_schema(rows)}
         columns = pa.schema([(name, kinds.get(name, pa.int64())) for name in names])
         exchange = self._exchange(columns, by, (*by, *order))
 
@@ -194,7 +204,9 @@ class SparkEngine:
         cut = whole_groups if is_whole else headed_groups
         nothing = step(pa.RecordBatch.from_pylist([], schema=columns)).schema
         blocks = map_frame(rows, BLOCKS, pack)
-        return map_buckets(blocks, exchange, nothing, lambda batches: map(step, cut(batches, by)))
+        return SparkTable(
+            map_buckets(blocks, exchange, nothing, lambda batches: map(step, cut(batches, by)))
+        )
 
     def _exchange(
         self, columns: pa.Schema, by: tuple[str, ...], order: tuple[str, ...]
@@ -208,37 +220,37 @@ class SparkEngine:
             limit=limit,
         )
 
-    def _spared(self, table: DataFrame, where: Chosen | None) -> tuple[DataFrame, BatchStep]:
+    def _spared(self, table: SparkTable, where: Chosen | None) -> tuple[DataFrame, BatchStep]:
         """Select rows; if few are excluded, return a step that filters them on the workers, instead of a join."""
-        if where is None or where.without is None:
+        left_out = None if where is None else where.without
+        if where is None or not isinstance(left_out, StoredTable):
             return select_rows(table, where), keep_all
-        known = self.storage.observed(where.without)
-        if known is None or known["rows"] > _FEW_LEFT_OUT:
+        num_rows = left_out.observed["rows"]
+        if num_rows > _FEW_LEFT_OUT:
             return select_rows(table, where), keep_all
-        rows = select_rows(table, where._replace(without=None))
-        return rows, partial(leave_out, folder=self.storage.path_of(where.without)) if known[
-            "rows"
-        ] else keep_all
+        rows = select_rows(table, Chosen(where.column, None, where.below))
+        if not num_rows:
+            return rows, keep_all
+        return rows, partial(leave_out, folder=left_out.path)
 
     def map_table(
         self,
         name: str,
-        table: DataFrame,
+        table: SparkTable,
         columns: Sequence[str],
         where: Chosen,
         make_step: Callable[[], BatchStep],
         schema: pa.Schema,
-    ) -> DataFrame:
+    ) -> StoredTable:
         """Map the rows in their partitions, and store the result."""
 
-        def make() -> DataFrame:
+        def make() -> SparkTable:
             rows, spare = self._spared(table, where)
             step = make_step()
-            return map_frame(
-                rows.select(*columns),
-                schema,
-                lambda batches: (step(batch) for batch in widened(batches, spare)),
+            mapped = map_frame(
+                rows.select(*columns), schema, lambda batches: map(step, widened(batches, spare))
             )
+            return SparkTable(mapped)
 
         return self.checkpoint(name, make)
 
@@ -246,20 +258,24 @@ class SparkEngine:
         self,
         name: str,
         documents: SparkSource,
-        sketches: DataFrame,
+        sketches: SparkTable,
         where: Chosen,
         step: BatchStep,
         schema: pa.Schema,
-    ) -> DataFrame:
+    ) -> StoredTable:
         """Read the documents again on all workers, and store the result."""
         rows = select_rows(sketches, where).select(
             "row", F.lit(0).cast("bigint").alias("component"), "priority"
         )
-        return self.checkpoint(name, lambda: documents.map_texts(rows, schema, partial(map, step)))
+
+        def make() -> SparkTable:
+            return SparkTable(documents.map_texts(rows, schema, lambda batches: map(step, batches)))
+
+        return self.checkpoint(name, make)
 
     def count(
         self,
-        table: DataFrame,
+        table: SparkTable,
         columns: Sequence[str],
         where: Chosen,
         step: CountStep,
@@ -273,16 +289,15 @@ class SparkEngine:
             "shingle counts",
         )
 
-    def collect_below(self, table: DataFrame, columns: Sequence[str], row: int) -> pa.Table:
+    def collect_below(self, table: SparkTable, columns: Sequence[str], row: int) -> pa.Table:
         """Return the rows below a row that have shingles, on the driver, sorted."""
-        rows = table.where((F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)).select(
-            *columns
-        )
+        is_wanted = (F.col("row") < F.lit(row)) & (F.col("num_shingles") > 0)
+        rows = table.frame.where(is_wanted).select(*columns)
         return large_table(self.storage.run(rows.toArrow, "reference documents").sort_by("row"))
 
-    def collect(self, table: DataFrame, what: str) -> pa.Table:
+    def collect(self, table: SparkTable, what: str) -> pa.Table:
         """Return a small table, on the driver, in no order."""
-        return self.storage.run(table.toArrow, what)
+        return self.storage.run(table.frame.toArrow, what)
 
     def collect_range(
         self,
@@ -298,69 +313,69 @@ class SparkEngine:
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
             return (step(number) for batch in batches for number in batch.column("id").to_pylist())
 
-        return self.collect(map_frame(numbers, schema, run), "neighbours")
+        return self.collect(SparkTable(map_frame(numbers, schema, run)), "neighbours")
 
-    def empty(self, schema: pa.Schema) -> DataFrame:
+    def empty(self, schema: pa.Schema) -> SparkTable:
         """Return a table without rows."""
-        return self.spark.createDataFrame([], spark_schema(schema))
+        return SparkTable(self.spark.createDataFrame([], spark_schema(schema)))
 
-    def connected_components(self, links: DataFrame, num_rows: int) -> DataFrame:
+    def connected_components(self, links: SparkTable, num_rows: int) -> SparkTable:
         """Join few documents in one task; otherwise run rounds of large and small stars, storing each."""
         del num_rows
         if self._num_documents <= self._few_links:
-            components, self._links = connect_few(links)
+            components, self._links = connect_few(links.frame)
         else:
-            components, self.facts["component_rounds"] = connect(
-                links, self.storage, self._few_links
-            )
-        return components
+            components, sizes = connect(links.frame, self.storage, self._few_links)
+            self.facts["component_rounds"] = sizes
+        return SparkTable(components)
 
     def lookup(
-        self, table: DataFrame, key: str, other: DataFrame, columns: Sequence[str]
-    ) -> DataFrame:
+        self, table: SparkTable, key: str, other: SparkTable, columns: Sequence[str]
+    ) -> SparkTable:
         """Left-join; Spark handles skew by splitting or broadcasting."""
-        found = other.select(F.col("row").alias("found_row"), *columns)
-        return table.join(found, F.col(key) == F.col("found_row"), "left").drop("found_row")
+        found = other.frame.select(F.col("row").alias("found_row"), *columns)
+        joined = table.frame.join(found, F.col(key) == F.col("found_row"), "left")
+        return SparkTable(joined.drop("found_row"))
 
     def map_tables(
-        self, tables: Sequence[DataFrame], step: BatchStep, schema: pa.Schema
-    ) -> DataFrame:
+        self, tables: Sequence[SparkTable], step: BatchStep, schema: pa.Schema
+    ) -> SparkTable:
         """Map the rows in their partitions."""
-        mapped = [
-            map_frame(table, schema, lambda batches: map(step, map(large, batches)))
-            for table in tables
-        ]
-        return _union(mapped)
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return (step(large(batch)) for batch in batches)
+
+        mapped = (map_frame(table.frame, schema, run) for table in tables)
+        return SparkTable(reduce(DataFrame.unionByName, mapped))
 
     def map_components(
         self,
         documents: SparkSource,
-        components: DataFrame,
-        sketches: DataFrame,
+        components: SparkTable,
+        sketches: SparkTable,
         steps: ComponentSteps,
         schema: pa.Schema,
         advance: Advance,
-    ) -> DataFrame:
+    ) -> StoredTable:
         """Read the members again, shuffle them by component, and stream them through the step."""
-        found = self.storage.observed(components) or {}
+        if not isinstance(components, StoredTable):
+            raise TypeError("components must be stored before they are verified")
+        found = components.observed
         read = Observation()
         self._components = components
         largest = self.spark.sparkContext.accumulator((0, 0), Largest())
-        whole = partial(
-            map_whole, step=steps.whole, block_step=steps.blocks, limit=self._component_bytes
-        )
+        limit = self._component_bytes
 
-        def make() -> DataFrame:
-            members = self.lookup(components, "row", sketches, ["priority", "text_bytes"])
-            members = members.observe(read, F.sum("text_bytes").alias("text_bytes")).drop(
-                "text_bytes"
-            )
+        def verify(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return map_whole(watch_sizes(batches, largest.add), steps.whole, steps.blocks, limit)
+
+        def make() -> SparkTable:
+            members = self.lookup(components, "row", sketches, ["priority", "text_bytes"]).frame
+            members = members.observe(read, F.sum("text_bytes").alias("text_bytes"))
             columns = texts_schema(documents.config)
             exchange = self._exchange(columns, ("component",), ("component", "priority", "row"))
-            blocks = documents.map_texts(members, BLOCKS, exchange.pack)
-            return map_buckets(
-                blocks, exchange, schema, lambda batches: whole(watch_sizes(batches, largest.add))
-            )
+            blocks = documents.map_texts(members.drop("text_bytes"), BLOCKS, exchange.pack)
+            return SparkTable(map_buckets(blocks, exchange, schema, verify))
 
         def facts() -> dict[str, Any]:
             documents_of_one, bytes_of_one = largest.value
@@ -376,8 +391,8 @@ class SparkEngine:
         return self.checkpoint("verified", make, facts=facts)
 
     def map_classes(
-        self, classes: DataFrame, verified: DataFrame | None, step: ClassStep, schema: pa.Schema
-    ) -> DataFrame:
+        self, classes: SparkTable, verified: SparkTable | None, step: ClassStep, schema: pa.Schema
+    ) -> SparkTable:
         """Shuffle the copies and verified documents of a component into the same bucket."""
         sides = _copies if verified is None else _sides
 
@@ -385,30 +400,39 @@ class SparkEngine:
             for bucket in split_groups(batches, "bucket"):
                 yield from step(*sides(bucket))
 
-        return map_frame(self._together(classes, verified), schema, run)
+        return SparkTable(map_frame(self._together(classes, verified), schema, run))
 
-    def _together(self, classes: DataFrame, verified: DataFrame | None) -> DataFrame:
+    def _together(self, classes: SparkTable, verified: SparkTable | None) -> DataFrame:
         """Union copies and verified documents; those of a component, or of a class, get the same bucket."""
-        num_rows = self.total(classes) + (0 if verified is None else self.total(verified))
+        num_rows = self.total(classes)
+        if verified is not None:
+            num_rows += self.total(verified)
         num_buckets = num_rows // _LISTED_ROWS + 1
 
         def bucket(by: Column) -> Column:
             return F.pmod(F.xxhash64(by), F.lit(num_buckets)).alias("bucket")
 
         if verified is None:
-            rows = classes.select(bucket(F.col("representative")), "*")
+            rows = classes.frame.select(bucket(F.col("representative")), "*")
+        elif self._components is None:
+            raise TypeError("only this engine's verified documents have components")
         else:
-            columns = [F.col(name) for name in _SIDES.names]
-            nothing = [
-                F.lit(None).cast("binary").alias(name)
-                for name in ("partners", "partner_similarities")
-            ]
-            own = F.coalesce("component", "representative")
-            copies = self.lookup(classes, "representative", self._components, ["component"])
-            documents = self.lookup(verified, "row", self._components, ["component"])
-            rows = copies.select(bucket(own), "row", "representative", *nothing).unionByName(
-                documents.withColumn("representative", F.lit(None).cast("bigint")).select(
-                    bucket(F.col("component")), *columns
+            copies = self.lookup(classes, "representative", self._components, ["component"]).frame
+            rows = copies.select(
+                bucket(F.coalesce("component", "representative")),
+                "row",
+                "representative",
+                F.lit(None).cast("binary").alias("partners"),
+                F.lit(None).cast("binary").alias("partner_similarities"),
+            )
+            documents = self.lookup(verified, "row", self._components, ["component"]).frame
+            rows = rows.unionByName(
+                documents.select(
+                    bucket(F.col("component")),
+                    "row",
+                    F.lit(None).cast("bigint").alias("representative"),
+                    "partners",
+                    "partner_similarities",
                 )
             )
         return rows.repartition("bucket").sortWithinPartitions("bucket")
@@ -420,58 +444,43 @@ class SparkEngine:
 
     def total(
         self,
-        table: DataFrame,
+        table: SparkTable,
         column: str | None = None,
         where: Chosen | None = None,
         first_row: int = 0,
     ) -> int:
         """Look up what was observed when the table was stored, else count or sum on all workers."""
-        if where is None and first_row in (0, _LOWEST_ROW):
-            known = self.storage.observed(table)
-        else:
-            known = None
-        if known is not None and (column or "rows") in known:
-            return int(known[column or "rows"] or 0)
-        question = self._question(table, column, where, first_row)
+        is_whole = where is None and first_row in (0, _LOWEST_ROW)
+        if is_whole and isinstance(table, StoredTable) and (column or "rows") in table.observed:
+            return int(table.observed[column or "rows"] or 0)
+        question = _Question(table, column, where, first_row)
         if question not in self._totals:
             rows = select_rows(table, where)
             if first_row:
                 rows = rows.where(F.col("row") >= first_row)
             what = F.count(F.lit(1)) if column is None else F.sum(column)
             row = self.storage.run(rows.agg(what).first)
-            self._totals[question] = table, where, int(row[0] or 0) if row else 0
-        return self._totals[question][-1]
+            self._totals[question] = int(row[0] or 0) if row else 0
+        return self._totals[question]
 
-    @staticmethod
-    def _question(
-        table: DataFrame, column: str | None, where: Chosen | None, first_row: int
-    ) -> Hashable:
-        """Return the key of a total; the same rows are selected again for every query."""
-        return (
-            id(table),
-            column,
-            where and (where.column, id(where.without), where.below),
-            first_row,
-        )
-
-    def compute(self, table: DataFrame, what: str) -> None:
-        """Compute a table for its side effects."""
-        self.storage.run(table.count, what)
+    def compute(self, frame: DataFrame, what: str) -> None:
+        """Compute a frame for its side effects."""
+        self.storage.run(frame.count, what)
 
     def checkpoint(
         self,
         name: str,
-        make: Callable[[], DataFrame],
+        make: Callable[[], SparkTable],
         schema: pa.Schema | None = None,
         *,
         facts: Callable[[], dict[str, Any]] = dict,
-    ) -> DataFrame:
+    ) -> StoredTable:
         """Compute and store an unordered table; `facts`: returns facts about the run, called once it is stored."""
         del schema
         stored = self.storage.checkpoint(
-            name, make, facts=lambda: {"engine": self._learn() | facts()}
+            name, lambda: make().frame, facts=lambda: {"engine": self._learn() | facts()}
         )
-        self.facts |= (self.storage.observed(stored) or {})["engine"]
+        self.facts |= stored.observed["engine"]
         return stored
 
     def _learn(self) -> dict[str, Any]:
@@ -507,10 +516,3 @@ def _sides(bucket: pa.Table) -> tuple[pa.Table, VerifiedPairs]:
     return copies, VerifiedPairs(
         documents.column("row").to_numpy(), lambda: iter([found]), sort_in_memory
     )
-
-
-def _union(frames: Iterable[DataFrame]) -> DataFrame:
-    first, *rest = frames
-    for frame in rest:
-        first = first.unionByName(frame)
-    return first

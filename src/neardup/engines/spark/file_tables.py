@@ -6,7 +6,6 @@ import contextlib
 import os
 import uuid
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,20 +60,17 @@ def write_table(
     """
     folder = None
     if num_rows > FEW_ROWS:
-        folder = storage.path_of(storage.checkpoint(f"{name}-sorted", lambda: table))
+        folder = storage.checkpoint(f"{name}-sorted", lambda: table).path
         table = storage.spark.range(0, 1, 1, 1)
-    step = partial(_write_rows, folder=folder, path=path.resolve(), write=write)
+    target = path.resolve()
+
+    def step(rows: Batches) -> Iterator[pa.RecordBatch]:
+        return write_file(target, rows if folder is None else stored_batches(folder), write)
+
     written: list[Any] = storage.run(map_frame(table, _COUNTED, step).collect, name)
     if not written:  # a table that Spark knows to be empty has no task
         write(path, iter(()))
     return sum(row["rows"] for row in written)
-
-
-def _write_rows(
-    rows: Batches, folder: str | None, path: Path, write: Write
-) -> Iterator[pa.RecordBatch]:
-    """Write batches, or a stored table, to a file."""
-    return write_file(path, rows if folder is None else stored_batches(folder), write)
 
 
 def write_kept(
@@ -94,9 +90,8 @@ def write_kept(
     verdicts = verdicts.withColumn("cluster_size", F.lit(None).cast("bigint"))
     if source.config.mark:  # kept rows are listed only for the size of their cluster
         documents = source.documents.where(F.col("row") >= source.num_references)
-        sized = (
-            cluster_rows(documents, members).where("cluster_size > 1").select("row", "cluster_size")
-        )
+        clustered = cluster_rows(documents, members)
+        sized = clustered.where("cluster_size > 1").select("row", "cluster_size")
         verdicts = verdicts.drop("cluster_size").join(sized, "row", "full")
     own = source.layout.own_files()
     every = selection.sparkSession.range(own.start, own.stop).selectExpr(
@@ -106,14 +101,15 @@ def write_kept(
         "cast(null as double) similarity",
     )
     every = every.withColumn("cluster_size", F.lit(None).cast("bigint"))
-    by_file = map_frame(
-        verdicts, _VERDICTS, partial(map, partial(_by_file, layout=layout))
-    ).unionByName(every)
+
+    def locate(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return (_by_file(batch, layout) for batch in batches)
+
+    by_file = map_frame(verdicts, _VERDICTS, locate).unionByName(every)
     numbered = by_file.withColumn("task", F.col("at") - own.start)
-    ordered = (
-        one_task_each(numbered, "task", len(own)).drop("task").sortWithinPartitions("at", "number")
-    )
-    return map_frame(ordered, _WRITTEN, partial(_write_files, layout=layout, folder=folder))
+    sent = one_task_each(numbered, "task", len(own)).drop("task")
+    ordered = sent.sortWithinPartitions("at", "number")
+    return map_frame(ordered, _WRITTEN, lambda batches: _write_files(batches, layout, folder))
 
 
 def _by_file(batch: pa.RecordBatch, layout: FileLayout) -> pa.RecordBatch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_names import name_rows
 
 I64 = npt.NDArray[np.int64]
+
+
+# What names need of the notes.
+_NOTED: Final = pa.schema([("row", pa.int64()), ("id", pa.string()), ("num_shingles", pa.int64())])
 
 
 class End(NamedTuple):
@@ -55,17 +59,10 @@ class Names:
     def documents(self, part: int) -> tuple[I64, pa.Array]:
         """Return the rows of the documents of a part, ascending, and their ids."""
         if part != self._part:
-            tasks = range(part * self._num_shares, (part + 1) * self._num_shares)
-            columns = ["row", "id", "num_shingles"]
-            batches = [
-                batch
-                for task in tasks
-                for batch in stored_batches(self._folder, columns, f"{task:05}-")
-            ]
-            kinds = pa.schema(
-                [("row", pa.int64()), ("id", pa.string()), ("num_shingles", pa.int64())]
-            )
-            table = pa.Table.from_batches(batches, kinds)
+            batches: list[pa.RecordBatch] = []
+            for task in range(part * self._num_shares, (part + 1) * self._num_shares):
+                batches += stored_batches(self._folder, _NOTED.names, f"{task:05}-")
+            table = pa.Table.from_batches(batches, _NOTED)
             table = table.filter(table.column("num_shingles").is_valid())
             if self._num_shares > 1:
                 table = table.sort_by("row")
@@ -91,11 +88,9 @@ class Names:
         for batch in batches:
             rows = batch.column(end.row).to_numpy()
             files, numbers = self._layout.locate(dense_rows(self._layout, rows))
-            for (name, _), values in zip(
-                end.added, (self.ids_of(rows), files, pa.array(numbers)), strict=True
-            ):
-                batch = batch.append_column(name, values)
-            yield batch
+            named = batch.append_column(end.doc_id, self.ids_of(rows))
+            named = named.append_column(end.file, files)
+            yield named.append_column(end.number, pa.array(numbers))
 
     def clustered(self, part: int, members: pa.Table) -> pa.RecordBatch:
         """Return every document of a part with its cluster, as CLUSTERED; `members`: those of larger clusters."""
@@ -103,10 +98,10 @@ class Names:
         member_rows = members.column("row").to_numpy()
         is_member, at = find_sorted(member_rows, rows)
         place = pa.array(at, mask=~is_member)
-        cluster_ids = pc.coalesce(members.column("cluster_id").combine_chunks().take(place), ids)
-        sizes = pc.coalesce(
-            members.column("cluster_size").combine_chunks().take(place), pa.scalar(1, pa.int64())
-        )
+        found_ids = members.column("cluster_id").combine_chunks().take(place)
+        found_sizes = members.column("cluster_size").combine_chunks().take(place)
+        cluster_ids = pc.coalesce(found_ids, ids)
+        sizes = pc.coalesce(found_sizes, pa.scalar(1, pa.int64()))
         return pa.record_batch([pa.array(rows), ids, cluster_ids, sizes], schema=CLUSTERED)
 
 
@@ -130,9 +125,7 @@ def list_members(clusters: Iterable[pa.RecordBatch], names: Names) -> Iterator[p
         kept = batch.column("kept_row").to_numpy()
         heads, places, counts = np.unique(kept, return_inverse=True, return_counts=True)
         ids = names.ids_of(heads)
-        own = [batch.column("row"), ids.take(pa.array(places)), pa.array(counts[places] + 1)]
-        yield pa.record_batch(own, schema=MEMBERS)
-        yield pa.record_batch(
-            [pa.array(heads), pa.nulls(heads.size, pa.string()), pa.array(counts + 1)],
-            schema=MEMBERS,
-        )
+        others = [batch.column("row"), ids.take(pa.array(places)), pa.array(counts[places] + 1)]
+        yield pa.record_batch(others, schema=MEMBERS)
+        nameless = pa.nulls(heads.size, pa.string())
+        yield pa.record_batch([heads, nameless, counts + 1], schema=MEMBERS)

@@ -74,21 +74,20 @@ class Exchange:
         whole = schemas.one_batch(held, self.columns)
         buckets = self._buckets(whole)
         ordered = whole.take(pa.array(np.argsort(buckets, kind="stable")))
-        ends = np.r_[0, np.cumsum(np.bincount(buckets, minlength=self.num_buckets))]
-        used = np.flatnonzero(np.diff(ends))
-        blocks = [self._serialised(ordered.slice(ends[at], ends[at + 1] - ends[at])) for at in used]
-        return pa.record_batch(
-            [pa.array(used, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS
-        )
+        sizes = np.bincount(buckets, minlength=self.num_buckets)
+        starts = np.cumsum(sizes) - sizes
+        used = np.flatnonzero(sizes)
+        blocks = [self._serialised(ordered.slice(starts[at], sizes[at])) for at in used]
+        columns = [pa.array(used, pa.int32()), pa.array(blocks, pa.binary())]
+        return pa.record_batch(columns, schema=BLOCKS)
 
     def _buckets(self, batch: pa.RecordBatch) -> npt.NDArray[np.integer[Any]]:
         # NumPy uses radix sort for 16-bit numbers, which takes linear time.
         kind = np.uint16 if self.num_buckets <= 1 << 16 else np.uint32
         if self.bounds is not None:
             first: npt.NDArray[np.int64] = batch.column(self.order[0]).to_numpy()
-            return np.searchsorted(np.array(self.bounds, np.int64), first, side="right").astype(
-                kind
-            )
+            bounds = np.array(self.bounds, np.int64)
+            return np.searchsorted(bounds, first, side="right").astype(kind)
         mixed = np.zeros(batch.num_rows, np.uint64)
         for name in self.by:
             mixed = (mixed ^ batch.column(name).to_numpy().view(np.uint64)) * _MULTIPLIER
@@ -99,9 +98,8 @@ class Exchange:
         if self._is_numeric:  # mostly hashes, which do not compress
             return bytes(batch.serialize())
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(
-            sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
-        ) as writer:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
             writer.write_batch(batch)
         return bytes(sink.getvalue())
 
@@ -160,11 +158,21 @@ def map_ranges(
     sent = one_task_each(blocks, "bucket", exchange.num_buckets).sortWithinPartitions("bucket")
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        singles = (batch.slice(at, 1) for batch in batches for at in range(batch.num_rows))
-        for bucket, own in groupby(singles, lambda single: single.column("bucket")[0].as_py()):
+        for bucket, own in groupby(_single_rows(batches), _bucket_of):
             yield from step(bucket, exchange.unpack(own))
 
     return map_frame(sent, schema, run)
+
+
+def _single_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for at in range(batch.num_rows):
+            yield batch.slice(at, 1)
+
+
+def _bucket_of(single: pa.RecordBatch) -> int:
+    bucket: int = single.column("bucket")[0].as_py()
+    return bucket
 
 
 def markers(spark: SparkSession, num_buckets: int) -> DataFrame:

@@ -55,19 +55,24 @@ def notes_schema(sketches: pa.Schema) -> pa.Schema:
 
 def folded_schema(sketches: pa.Schema) -> pa.Schema:
     """Return the schema of sketches with one list of keys instead of a column for every band."""
-    is_key = {name for name in sketches.names if name.startswith(_KEY)}
-    others = [field for field in sketches if field.name not in is_key]
-    return pa.schema([*others, ("keys", pa.large_list(pa.int64()))] if is_key else others)
+    others = [field for field in sketches if not field.name.startswith(_KEY)]
+    if len(others) == len(sketches):
+        return sketches
+    return pa.schema([*others, ("keys", pa.large_list(pa.int64()))])
 
 
 def _folded(sketched: pa.RecordBatch) -> dict[str, pa.Array]:
-    columns = dict(zip(sketched.schema.names, sketched.columns, strict=True))
-    keys = [columns.pop(name).to_numpy() for name in sketched.schema.names if name.startswith(_KEY)]
+    columns = {}
+    keys = []
+    for name, column in zip(sketched.schema.names, sketched.columns, strict=True):
+        if name.startswith(_KEY):
+            keys.append(column.to_numpy())
+        else:
+            columns[name] = column
     if keys:
-        ends = np.arange(sketched.num_rows + 1) * len(keys)
-        columns["keys"] = pa.LargeListArray.from_arrays(
-            pa.array(ends), pa.array(np.stack(keys, axis=1).ravel())
-        )
+        ends = pa.array(np.arange(sketched.num_rows + 1) * len(keys))
+        values = pa.array(np.stack(keys, axis=1).ravel())
+        columns["keys"] = pa.LargeListArray.from_arrays(ends, values)
     return columns
 
 
@@ -78,7 +83,8 @@ def view_batches(
     found = dict(zip(batch.schema.names, batch.columns, strict=True))
     if "keys" in found:
         keys = found.pop("keys").flatten().to_numpy().reshape(batch.num_rows, -1)
-        found |= {schema.key_column(band): keys[:, band] for band in range(keys.shape[1])}
+        for band in range(keys.shape[1]):
+            found[schema.key_column(band)] = keys[:, band]
     for view in views:
         yield pa.record_batch([pa.array(found[name]) for name in view.columns], schema=columns)
 
@@ -92,17 +98,17 @@ def note(
         columns["score"] = found.scores
     yield _padded(columns, sketched.num_rows, notes)
     if absent.size:
-        reasons = dict(found.rejected)
+        reason_of = dict(found.rejected)
         spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
-        values = [reasons.get(spot) for spot in spots.tolist()]
-        yield _padded(
-            {"row": pa.array(absent), "reason": pa.array(values, pa.string())}, absent.size, notes
-        )
+        reasons = pa.array([reason_of.get(spot) for spot in spots.tolist()], pa.string())
+        yield _padded({"row": pa.array(absent), "reason": reasons}, absent.size, notes)
 
 
 def _padded(columns: dict[str, pa.Array], num_rows: int, notes: pa.Schema) -> pa.RecordBatch:
+    """Return columns as notes; those that are missing are null."""
     arrays = [columns.get(field.name, pa.nulls(num_rows, field.type)) for field in notes]
-    return pa.record_batch(arrays, schema=pa.schema([field.with_nullable(True) for field in notes]))
+    nullable = pa.schema([field.with_nullable(True) for field in notes])
+    return pa.record_batch(arrays, schema=nullable)
 
 
 class EndsParam(AccumulatorParam[Ends]):
@@ -133,9 +139,8 @@ def read_parts(
         ends: tuple[list[int], list[str]] = ([], [])
         batches = _read_part(part, layout, ends)
         own = (batch for at, batch in enumerate(batches) if at % num_shares == share)
-        yield from joined(
-            chain.from_iterable(_noted(part, layout, batch, step, notes) for batch in own)
-        )
+        noted = (_noted(part, layout, batch, step, notes) for batch in own)
+        yield from joined(chain.from_iterable(noted))
         report({part: ends})
 
 
@@ -157,9 +162,10 @@ def _noted(
     part: int, layout: FileLayout, batch: tuple[int, Records], step: BatchStep, notes: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     first_row, found = batch
-    documents = renumber(documents_of(found, found.rows + first_row, layout.config), part, layout)
+    documents = documents_of(found, found.rows + first_row, layout.config)
+    sketched = step(renumber(documents, part, layout))
     spots = np.setdiff1d(np.arange(found.num_rows), found.rows)
-    yield from note(step(documents), found, (part << ROW_BITS) + first_row + spots, notes)
+    yield from note(sketched, found, (part << ROW_BITS) + first_row + spots, notes)
 
 
 def renumber(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.RecordBatch:
@@ -182,14 +188,16 @@ def renumber(documents: pa.RecordBatch, part: int, layout: FileLayout) -> pa.Rec
 def leave_out(batch: pa.RecordBatch, folder: str) -> pa.RecordBatch:
     """Return a batch without the rows of a stored table."""
     is_there, _ = find_sorted(_stored_rows(folder), batch.column("row").to_numpy())
-    return batch.filter(pa.array(~is_there)) if is_there.any() else batch
+    if not is_there.any():
+        return batch
+    return batch.filter(pa.array(~is_there))
 
 
 @lru_cache(maxsize=4)
 def _stored_rows(folder: str) -> I64:
     """Read the rows of a stored table, once per worker."""
-    columns = [batch.column("row").to_numpy() for batch in stored_batches(folder, ["row"])]
-    return np.sort(np.concatenate([np.empty(0, np.int64), *columns]))
+    parts = [batch.column("row").to_numpy() for batch in stored_batches(folder, ["row"])]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
 
 
 def read_texts(members: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterator[pa.RecordBatch]:
@@ -205,10 +213,9 @@ def read_texts(members: Iterable[pa.RecordBatch], layout: FileLayout) -> Iterato
                 batch_rows = found.rows + first_row + (part << ROW_BITS)
                 is_member, at = find_sorted(rows, batch_rows)
                 if is_member.any():
-                    chosen = documents_of(found, found.rows + first_row, layout.config).filter(
-                        pa.array(is_member)
-                    )
+                    documents = documents_of(found, found.rows + first_row, layout.config)
+                    chosen = documents.filter(pa.array(is_member))
                     at = at[is_member]
-                    columns = [pa.array(rows[at]), pa.array(component[at]), pa.array(priority[at])]
+                    columns = [rows[at], component[at], priority[at]]
                     columns += [chosen.column("text"), chosen.column("group")]
                     yield pa.record_batch(columns, schema=texts)

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from neardup.engines.spark.documents import FileSource, FrameSource
 from neardup.engines.spark.engine import SparkEngine
+from neardup.engines.spark.storage import SparkTable
 from neardup.report import CLUSTER_COLUMNS, NUM_LARGEST
 
 
 def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFrame:
     """Add the id of the document whose row is in a column; null for one without an id."""
     known = ids.select(F.col("row").alias("known_row"), F.col("doc_id").alias(doc_id))
-    return table.join(known, F.col(row) == F.col("known_row"), "left").drop("known_row")
+    named = table.join(known, F.col(row) == F.col("known_row"), "left")
+    return named.drop("known_row")
 
 
 def cluster_rows(documents: DataFrame, members: DataFrame) -> DataFrame:
     """Return every document with the kept one of its cluster, by row, and the size of the cluster."""
     joined = documents.select("row").join(members.select("row", "kept_row"), "row", "left")
     named = joined.select("row", F.coalesce("kept_row", "row").alias("kept_row"))
-    counted = members.groupBy(F.col("kept_row").alias("counted_row")).agg(
-        (F.count("*") + 1).alias("cluster_size")
-    )
+    by_kept = members.groupBy(F.col("kept_row").alias("counted_row"))
+    counted = by_kept.agg((F.count("*") + 1).alias("cluster_size"))
     sized = named.join(counted, F.col("kept_row") == F.col("counted_row"), "left")
-    return sized.select(
-        "row", "kept_row", F.coalesce("cluster_size", F.lit(1).cast("bigint")).alias("cluster_size")
-    )
+    size = F.coalesce("cluster_size", F.lit(1).cast("bigint"))
+    return sized.select("row", "kept_row", size.alias("cluster_size"))
 
 
 def frame_tables(
@@ -45,10 +45,9 @@ def frame_tables(
         return table.select(*ends.values(), *columns)
 
     rejected = named(source.rejected, {"row": "doc_id"}, "reason")
-    gone = selection.select("row").unionByName(source.rejected.select("row"))
-    kept = source.frame.join(
-        named(gone, {"row": "gone_id"}), source.frame[own] == F.col("gone_id"), "left_anti"
-    )
+    gone_rows = selection.select("row").unionByName(source.rejected.select("row"))
+    gone = named(gone_rows, {"row": "gone_id"})
+    kept = source.frame.join(gone, source.frame[own] == F.col("gone_id"), "left_anti")
     tables = {
         "kept": _with_doc_id(kept, own),
         "removed": named(selection, {"row": "doc_id", "kept_row": "kept_id"}, "similarity"),
@@ -86,31 +85,43 @@ def largest_clusters(selection: DataFrame, per_cluster: int) -> DataFrame:
     return sizes.orderBy(F.desc("documents"), "kept_row").limit(NUM_LARGEST)
 
 
+class RemovedCounts(NamedTuple):
+    """The removed documents: all, below the threshold, for a reference document; and those that were spared."""
+
+    removed: int
+    below: int
+    against: int
+    spared: int
+
+
 def count_selection(
-    source: FrameSource | FileSource, selection: DataFrame, members: DataFrame, engine: SparkEngine
-) -> dict[str, Any]:
-    """Count the removed documents: all, below the threshold, for a reference document; and those that were spared."""
+    source: FrameSource | FileSource,
+    selection: SparkTable,
+    members: SparkTable,
+    engine: SparkEngine,
+) -> RemovedCounts:
+    """Count the removed and the spared documents."""
     config = source.config
     removed = engine.total(selection)
-    special = (0, 0)
+    below = 0
+    against = 0
     # Only chains of pairs can remove documents below the threshold.
     if removed and (config.cluster == "components" or source.num_references > 0):
         is_below = F.col("similarity") < config.threshold
         is_against = F.col("kept_row") < source.num_references
         found: Any = engine.storage.run(
-            selection.agg(F.count_if(is_below), F.count_if(is_against)).first
+            selection.frame.agg(F.count_if(is_below), F.count_if(is_against)).first
         )
-        special = found[0], found[1]
+        below, against = found
     spared = 0 if members is selection else engine.total(members) - removed
-    return {
-        "removed": removed,
-        "below": special[0],
-        "removed_against": special[1],
-        "spared": spared,
-    }
+    return RemovedCounts(removed=removed, below=below, against=against, spared=spared)
 
 
 def cluster_facts(rows: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     """Return the rows of `largest_clusters` in order, as a report has them."""
+
+    def facts_of(row: Any) -> dict[str, Any]:
+        return {name: row[name] for name in CLUSTER_COLUMNS}
+
     ordered = sorted(rows, key=lambda row: (-row["documents"], row["kept_row"]))
-    return tuple({name: row[name] for name in CLUSTER_COLUMNS} for row in ordered)
+    return tuple(map(facts_of, ordered))

@@ -11,13 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from neardup.engines.base import BatchStep
 from neardup.engines.spark.arrow_steps import Batches, large
+from neardup.engines.spark.storage import SparkTable
 
 
 class Chosen(NamedTuple):
     """A selection of rows: those with a positive value less than `below` in a column that are not in a table."""
 
     column: str | None
-    without: DataFrame | None
+    without: SparkTable | None
     below: int | None = None
 
 
@@ -31,16 +32,15 @@ def widened(batches: Batches, spare: BatchStep) -> Iterator[pa.RecordBatch]:
     return (spare(large(batch)) for batch in batches if batch.num_rows)
 
 
-def select_rows(table: DataFrame, where: Chosen | None) -> DataFrame:
+def select_rows(table: SparkTable, where: Chosen | None) -> DataFrame:
     """Return the rows of a selection."""
     if where is None:
-        return table
-    if where.column is None:
-        rows = table
-    else:
-        rows = table.where(F.col(where.column) > 0)
-    if where.column is not None and where.below is not None:
-        rows = rows.where(F.col(where.column) < where.below)
+        return table.frame
+    rows = table.frame
+    if where.column is not None:
+        rows = rows.where(F.col(where.column) > 0)
+        if where.below is not None:
+            rows = rows.where(F.col(where.column) < where.below)
     if where.without is None:
         return rows
-    return rows.join(where.without.select("row"), "row", "left_anti")
+    return rows.join(where.without.frame.select("row"), "row", "left_anti")

@@ -32,19 +32,17 @@ def connect(
     Every round is stored, so that a lost worker does not undo the rounds before.
     """
     contracted = map_frame(links, schema.LINKS, _forests)
-    links = storage.checkpoint("links", lambda: contracted, _fingerprint())
-    sizes = []
-    before = None
-    while True:
-        now = storage.observed(links)
-        sizes.append(now["rows"] if now else 0)
-        if now == before or sizes[-1] <= few_links:
-            break
-        before = now
-        links = storage.checkpoint(f"links-{len(sizes)}", partial(_starred, links), _fingerprint())
-    if now != before:
-        links = map_frame(links.coalesce(1), schema.LINKS, lambda batches: [_forest(list(batches))])
-    return _labels(links), sizes
+    stored = storage.checkpoint("links", lambda: contracted, _fingerprint())
+    sizes = [stored.observed["rows"]]
+    while sizes[-1] > few_links:
+        before = stored
+        starred = partial(_starred, before.frame)
+        stored = storage.checkpoint(f"links-{len(sizes)}", starred, _fingerprint())
+        sizes.append(stored.observed["rows"])
+        if stored.observed == before.observed:  # stars already
+            return _labels(stored.frame), sizes
+    rest = stored.frame.coalesce(1)
+    return _labels(map_frame(rest, schema.LINKS, lambda batches: [_forest(list(batches))])), sizes
 
 
 def connect_few(links: DataFrame) -> tuple[DataFrame, Observation]:

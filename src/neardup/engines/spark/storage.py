@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
-import re
 import shutil
 import tempfile
 import uuid
@@ -21,9 +21,11 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from neardup import errors, schema
+from neardup import schema
 from neardup.engines.base import Advance
 from neardup.engines.spark.listener import report_jobs
+from neardup.engines.spark.worker_errors import raised_on_driver
+from neardup.errors import ConfigError
 from neardup.io.storage.workspace import Workspace
 from neardup.io.streams import filesystem
 
@@ -49,9 +51,25 @@ _UNSET_PARTITIONS: Final = "200"
 _BYTES_A_PARTITION: Final = 128 << 20
 # Every task that writes for an exchange keeps an entry for each of its partitions.
 _MAX_PARTITIONS: Final = 1 << 15
-_RAISED = re.compile(
-    r"neardup\.errors\.(\w+): (.*?)(?:\n\nhint: (.*?))?(?:\n|$)(?!\n?hint)", re.DOTALL
-)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SparkTable:
+    """A table of the Spark engine; two tables are equal only if they are the same object."""
+
+    frame: DataFrame
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredTable(SparkTable):
+    """A stored table.
+
+    path: its folder; observed: what was computed while it was stored: `rows`, sums of columns,
+    metrics, facts.
+    """
+
+    path: str
+    observed: Mapping[str, Any]
 
 
 class Storage:
@@ -71,8 +89,7 @@ class Storage:
         if workspace is None:  # frames must be usable as long as the session lives
             weakref.finalize(spark, _remove, spark, self.folder)
         self._listening: tuple[Advance, int] | None = None
-        # Frames stay here, so that no other one can have their identity.
-        self._observed: dict[int, tuple[DataFrame, dict[str, Any], str]] = {}
+        self._folders = {self.folder}  # with those of the starts that this one resumes
         self._num_partitions = max(spark.sparkContext.defaultParallelism, 1)
 
     def listen(self, advance: Advance, total: int) -> None:
@@ -99,7 +116,7 @@ class Storage:
         make: Callable[[], DataFrame],
         metrics: Mapping[str, Column] | None = None,
         facts: Callable[[], dict[str, Any]] = dict,
-    ) -> DataFrame:
+    ) -> StoredTable:
         """Compute a frame and return it as stored, or load it if an interrupted run has finished it.
 
         metrics: computed in the same job; facts: called after it, and kept beside what was
@@ -138,7 +155,7 @@ class Storage:
             for name, value in observation.get.items()
         }
 
-    def _load(self, name: str) -> DataFrame | None:
+    def _load(self, name: str) -> StoredTable | None:
         """Return a table of an interrupted run, if all of it is still there."""
         if self._workspace is None or not self._workspace.has(_journal_name(name)):
             return None
@@ -150,33 +167,24 @@ class Storage:
             known["path"], StructType.fromJson(json.loads(known["schema"])), known["observed"]
         )
 
-    def _read(self, path: str, columns: StructType, observed: dict[str, Any]) -> DataFrame:
-        stored = self.spark.read.schema(columns).parquet(path)
-        self._observed[id(stored)] = stored, observed, path
-        return stored
-
-    def observed(self, frame: DataFrame) -> dict[str, Any] | None:
-        """Return what was computed while a frame was stored: `rows`, sums of columns, metrics; None for any other."""
-        found = self._observed.get(id(frame))
-        return None if found is None else found[1]
-
-    def path_of(self, frame: DataFrame) -> str:
-        """Return the folder of a stored frame."""
-        return self._observed[id(frame)][-1]
+    def _read(self, path: str, columns: StructType, observed: dict[str, Any]) -> StoredTable:
+        self._folders.add(path.rpartition("/")[0])
+        return StoredTable(self.spark.read.schema(columns).parquet(path), path, observed)
 
     def discard(self) -> None:
         """Remove the tables of this start, and of those that it has resumed."""
-        for folder in {
-            self.folder,
-            *(path.rpartition("/")[0] for _, _, path in self._observed.values()),
-        }:
+        for folder in self._folders:
             _remove(self.spark, folder)
 
     def run(self, action: Callable[[], T], what: str = "count") -> T:
         """Run a Spark action; a NearDupError raised by a worker is raised again here."""
         advance, total = self._listening or (lambda _: None, 0)
         self._listening = None
-        with _ours(), self._settings(), report_jobs(self.spark.sparkContext, what, advance, total):
+        with (
+            raised_on_driver(),
+            self._settings(),
+            report_jobs(self.spark.sparkContext, what, advance, total),
+        ):
             return action()
 
     @contextlib.contextmanager
@@ -239,7 +247,7 @@ def _usual_folder(spark: SparkSession, workspace: Workspace | None) -> str:
         return named
     if str(context.master).startswith("local"):
         return tempfile.mkdtemp(prefix="neardup-spark-")
-    raise errors.ConfigError(
+    raise ConfigError(
         f"a run on {context.master} needs a folder that every worker reaches",
         hint="SparkEngine(spark, folder='hdfs:///tmp'), or spark.sparkContext.setCheckpointDir('hdfs:///tmp')",
     )
@@ -256,15 +264,3 @@ def _remove(spark: SparkSession, folder: str) -> None:
         jvm: Any = spark._jvm
         path = jvm.org.apache.hadoop.fs.Path(folder)
         path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
-
-
-@contextlib.contextmanager
-def _ours() -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
-        found = _RAISED.search(str(error))
-        if found is None:
-            raise
-        kind = getattr(errors, found[1], errors.NearDupError)
-        raise kind(found[2].strip(), hint=found[3]) from error

@@ -59,8 +59,11 @@ def map_whole(
 
 def _ends(batch: pa.RecordBatch) -> tuple[int, int]:
     """Return where the first component of a batch ends and the last one begins."""
-    cuts = np.flatnonzero(np.diff(batch.column("component").to_numpy())) + 1
-    return (int(cuts[0]), int(cuts[-1])) if cuts.size else (batch.num_rows, 0)
+    labels = batch.column("component").to_numpy()
+    cuts = np.flatnonzero(np.diff(labels)) + 1
+    if not cuts.size:
+        return batch.num_rows, 0
+    return int(cuts[0]), int(cuts[-1])
 
 
 def _map_held(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -58,6 +57,13 @@ class Target:
     part_rows: int | None
     write: Write
 
+    @property
+    def num_parts(self) -> int | None:
+        """The number of parts, None for a file or where it is not limited."""
+        if not self.part_rows:
+            return None
+        return self.num_rows // self.part_rows + 1
+
 
 class TableFiles:
     """Writes the tables of a run on files; limit: bytes of rows that a worker sorts in memory."""
@@ -79,19 +85,23 @@ class TableFiles:
         self, table: DataFrame, ends: tuple[End, End], order: tuple[str, ...], target: Target
     ) -> int:
         """Name the rows of a table by two exchanges: the other end first, then the one it is ordered by."""
-        names, (own, other) = self._source.names(), ends
+        own, other = ends
+        names = self._source.names()
         columns = arrow_schema(table)
         by_other = self._ranges(columns, (other.row,), None)
         columns = pa.schema([*columns, *other.added])
-        by_own = self._ranges(
-            columns, order, target.part_rows and target.num_rows // target.part_rows + 1
-        )
-        blocks = map_frame(table, BLOCKS, by_other.pack)
-        blocks = map_ranges(
-            blocks, by_other, BLOCKS, lambda _, rows: by_own.pack(names.add(rows, other))
-        )
+        by_own = self._ranges(columns, order, target.num_parts)
         columns = pa.schema([*columns, *own.added])
-        return self._write(blocks, by_own, columns, lambda _, rows: names.add(rows, own), target)
+
+        def name_other(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
+            return by_own.pack(names.add(rows, other))
+
+        def name_own(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
+            return names.add(rows, own)
+
+        blocks = map_frame(table, BLOCKS, by_other.pack)
+        blocks = map_ranges(blocks, by_other, BLOCKS, name_other)
+        return self._write(blocks, by_own, columns, name_own, target)
 
     def write_clusters(self, members: DataFrame, target: Target) -> int:
         """Write every document of the input with its cluster, in input order; return the number of rows."""
@@ -100,21 +110,22 @@ class TableFiles:
         spark = self._storage.spark
         rows = members.select("row", "kept_row")
         by_kept = self._ranges(arrow_schema(rows), ("kept_row", "row"), None)
-        by_own = self._ranges(
-            MEMBERS, ("row",), target.part_rows and target.num_rows // target.part_rows + 1
-        )
+        by_own = self._ranges(MEMBERS, ("row",), target.num_parts)
+        bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), layout.num_parts]
+        parts = [
+            range(max(first, layout.num_reference_parts), stop) for first, stop in pairwise(bounds)
+        ]
 
         def pack_members(_: int, rows: Batches) -> Iterator[pa.RecordBatch]:
             return by_own.pack(list_members(whole_groups(rows, ["kept_row"]), names))
 
-        bounds = [0, *(bound >> ROW_BITS for bound in by_own.bounds or ()), layout.num_parts]
-        ranges = [
-            range(max(first, layout.num_reference_parts), stop) for first, stop in pairwise(bounds)
-        ]
-        blocks = map_ranges(map_frame(rows, BLOCKS, by_kept.pack), by_kept, BLOCKS, pack_members)
+        def cluster(bucket: int, members: Batches) -> Iterator[pa.RecordBatch]:
+            return _clustered(parts[bucket], members, names)
+
+        blocks = map_frame(rows, BLOCKS, by_kept.pack)
+        blocks = map_ranges(blocks, by_kept, BLOCKS, pack_members)
         blocks = blocks.unionByName(markers(spark, by_own.num_buckets))
-        step = partial(_clustered, ranges=ranges, names=names)
-        return self._write(blocks, by_own, CLUSTERED, step, target)
+        return self._write(blocks, by_own, CLUSTERED, cluster, target)
 
     def _ranges(
         self, columns: pa.Schema, order: tuple[str, ...], num_buckets: int | None
@@ -137,28 +148,30 @@ class TableFiles:
     ) -> int:
         """Finish the rows of every bucket and write them, as parts or, after another exchange, in one file."""
         path = target.path.resolve()
+        names = target.columns.names
         write = target.write
-        named = partial(_written_names, names=target.columns.names)
+
         if target.part_rows is None:
             every = Exchange(
                 columns=columns, order=exchange.order, num_buckets=1, limit=self._limit, bounds=()
             )
-            blocks = map_ranges(
-                blocks, exchange, BLOCKS, lambda bucket, rows: every.pack(finish(bucket, rows))
-            )
-            written = map_buckets(
-                blocks, every, _COUNTED, lambda rows: write_file(path, named(rows), write)
-            )
+
+            def send_part(bucket: int, rows: Batches) -> Iterator[pa.RecordBatch]:
+                return every.pack(finish(bucket, rows))
+
+            def write_whole(rows: Batches) -> Iterator[pa.RecordBatch]:
+                return write_file(path, _written_names(rows, names), write)
+
+            blocks = map_ranges(blocks, exchange, BLOCKS, send_part)
+            written = map_buckets(blocks, every, _COUNTED, write_whole)
         else:
+
+            def write_part(bucket: int, rows: Batches) -> Iterator[pa.RecordBatch]:
+                named = _written_names(finish(bucket, rows), names)
+                return write_file(path / PART_NAME.format(bucket), named, write)
+
             path.mkdir(parents=True)
-            written = map_ranges(
-                blocks,
-                exchange,
-                _COUNTED,
-                lambda bucket, rows: write_file(
-                    path / PART_NAME.format(bucket), named(finish(bucket, rows)), write
-                ),
-            )
+            written = map_ranges(blocks, exchange, _COUNTED, write_part)
         counted: list[Any] = self._storage.run(written.collect, target.name)
         return sum(row["rows"] for row in counted)
 
@@ -168,17 +181,18 @@ def _written_names(
 ) -> Iterator[pa.RecordBatch]:
     """Return the columns of a table as it is written, where rows are numbers in files."""
     for batch in batches:
-        is_renamed = {row for row, number in _NUMBERS.items() if number in batch.schema.names}
-        taken = [_NUMBERS[name] if name in is_renamed else name for name in names]
-        yield pa.RecordBatch.from_arrays([batch.column(name) for name in taken], names=list(names))
+        columns = []
+        for name in names:
+            number = _NUMBERS.get(name)
+            taken = number if number in batch.schema.names else name
+            columns.append(batch.column(taken))
+        yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
-def _clustered(
-    bucket: int, members: Batches, ranges: Sequence[range], names: Names
-) -> Iterator[pa.RecordBatch]:
-    """Return every document of the parts of a bucket with its cluster; `members` are MEMBERS, sorted by row."""
+def _clustered(parts: range, members: Batches, names: Names) -> Iterator[pa.RecordBatch]:
+    """Return every document of some parts with its cluster; `members` are MEMBERS, sorted by row."""
     waiting = next(members, None)
-    for part in ranges[bucket]:
+    for part in parts:
         own: list[pa.RecordBatch] = []
         while waiting is not None:
             stop = int(np.searchsorted(waiting.column("row").to_numpy(), (part + 1) << ROW_BITS))

@@ -13,11 +13,19 @@ import pyarrow.compute as pc
 
 from neardup.config import Config
 from neardup.errors import DataError, StaleError
-from neardup.io.columns.column_checks import column_at, is_list, is_valid, storage
+from neardup.io.columns.column_checks import (
+    column_at,
+    is_bytes,
+    is_list,
+    is_valid,
+    list_lengths,
+    storage,
+)
 from neardup.io.columns.column_values import values_of
 from neardup.io.columns.contents import column_type, contents_of
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import long_values
+from neardup.io.columns.rejected_rows import NO_COLUMN, NOT_UTF8
 from neardup.io.columns.scores import SCORES, UnsortableError, sortable_column
 from neardup.io.records import (
     BATCH_BYTES,
@@ -114,17 +122,20 @@ def decoded_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     if not encoded or not batch.num_rows:
         # Batches are planned to have about BATCH_BYTES; cutting those that have a little more
         # leaves a tiny piece.
-        yield from pieces(batch, BATCH_BYTES) if batch.nbytes > 2 * BATCH_BYTES else (batch,)
+        if batch.nbytes > 2 * BATCH_BYTES:
+            yield from pieces(batch, BATCH_BYTES)
+        else:
+            yield batch
         return
     sizes = np.full(batch.num_rows, batch.nbytes // batch.num_rows, np.int64)
     for index in encoded:
         sizes += _decoded_bytes(batch.column(index))
     for first, stop in runs(np.cumsum(sizes)):
         piece = batch.slice(first, stop - first)
-        for index in (index for index in encoded if not batch.schema.types[index].ordered):
-            piece = piece.set_column(
-                index, batch.schema.names[index], piece.column(index).dictionary_decode()
-            )
+        for index in encoded:
+            if not batch.schema.types[index].ordered:
+                decoded = piece.column(index).dictionary_decode()
+                piece = piece.set_column(index, batch.schema.names[index], decoded)
         yield piece
 
 
@@ -157,24 +168,26 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
     is_document = np.ones(batch.num_rows, np.bool_)
     is_document[list(reasons)] = False
     if reasons:  # a filter copies every text, so not for nothing
-        texts, ids, scores, groups = (
-            None if array is None else keep_values(array, is_document)
-            for array in (texts, ids, scores, groups)
-        )
-    found = [name for name in wanted_names(columns) if column_at(batch, name) is not None]
+        texts = keep_values(texts, is_document)
+        ids = keep_values(ids, is_document)
+        scores = None if scores is None else keep_values(scores, is_document)
+        groups = None if groups is None else keep_values(groups, is_document)
+    rows = np.flatnonzero(is_document)
+    others = {name: values_of(column_at(batch, name), rows) for name in columns.others}
+    if batch.num_rows:
+        found = [name for name in wanted_names(columns) if column_at(batch, name) is not None]
+    else:
+        found = []
     return Records(
         num_rows=batch.num_rows,
-        rows=np.flatnonzero(is_document),
+        rows=rows,
         texts=texts,
         ids=ids,
         scores=scores,
         groups=groups,
         rejected=sorted(reasons.items()),
-        found=frozenset(found if batch.num_rows else ()),
-        others={
-            name: values_of(column_at(batch, name), np.flatnonzero(is_document))
-            for name in columns.others
-        },
+        found=frozenset(found),
+        others=others,
     )
 
 
@@ -199,7 +212,7 @@ def _scores(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _no_column(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
-    reason = f"no column {', '.join(map(repr, names))}"
+    reason = f"{NO_COLUMN} {', '.join(map(repr, names))}"
     return pa.nulls(batch.num_rows, pa.large_string()), dict.fromkeys(range(batch.num_rows), reason)
 
 
@@ -221,7 +234,8 @@ def joined_texts(batch: pa.RecordBatch, names: tuple[str, ...]) -> _Strings:
         parts[0] = pc.if_else(has_text, parts[0], _large(""))
         joined = pc.binary_join_element_wise(*parts, _large("\n"), null_handling="skip")
         texts = pc.if_else(has_text, joined, _large(None))
-    return texts, dict.fromkeys(np.flatnonzero(~is_valid(texts)).tolist(), "text is null") | reasons
+    nulls = np.flatnonzero(~is_valid(texts)).tolist()
+    return texts, dict.fromkeys(nulls, "text is null") | reasons
 
 
 def _large(text: str | None) -> pa.Scalar:
@@ -229,12 +243,7 @@ def _large(text: str | None) -> pa.Scalar:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    is_bytes = (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-    return kind in _BYTE_TYPES or is_bytes or kind == pa.binary_view()
+    return kind in _BYTE_TYPES or is_bytes(kind) or kind == pa.binary_view()
 
 
 def _as_texts(column: pa.Array, subject: str) -> _Strings:
@@ -242,7 +251,8 @@ def _as_texts(column: pa.Array, subject: str) -> _Strings:
     column = storage(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _by_dictionary(column.indices, *_as_texts(column.dictionary, subject))
+        values, bad = _as_texts(column.dictionary, subject)
+        return _by_dictionary(column.indices, values, bad)
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.large_string()), {}
     if not _is_text(kind):
@@ -261,10 +271,12 @@ def _as_texts(column: pa.Array, subject: str) -> _Strings:
 def _as_strings(column: pa.Array, subject: str) -> _Strings:
     """Convert scalar values of any type to strings."""
     is_uuid = getattr(column.type, "extension_name", None) == "arrow.uuid"
-    column = column if is_uuid else storage(column)
+    if not is_uuid:
+        column = storage(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _by_dictionary(column.indices, *_as_strings(column.dictionary, subject))
+        values, bad = _as_strings(column.dictionary, subject)
+        return _by_dictionary(column.indices, values, bad)
     if _is_text(kind):
         return _as_texts(column, subject)
     if pa.types.is_nested(kind):
@@ -274,15 +286,14 @@ def _as_strings(column: pa.Array, subject: str) -> _Strings:
             return column.cast(pa.large_string()), {}
     except pa.ArrowNotImplementedError:
         pass
-    values = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.array(values, pa.large_string()), {}
+    texts = [None if value is None else str(value) for value in column.to_pylist()]
+    return pa.array(texts, pa.large_string()), {}
 
 
 def _none_usable(column: pa.Array, reason: str) -> _Strings:
     """Reject every value that is not null for the same reason."""
-    return pa.nulls(len(column), pa.large_string()), dict.fromkeys(
-        np.flatnonzero(is_valid(column)).tolist(), reason
-    )
+    rejected = np.flatnonzero(is_valid(column)).tolist()
+    return pa.nulls(len(column), pa.large_string()), dict.fromkeys(rejected, reason)
 
 
 def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> _Strings:
@@ -290,9 +301,8 @@ def _by_dictionary(indices: pa.Array, values: pa.Array, bad: dict[int, str]) -> 
     if not bad:
         return strings, {}
     codes = indices.cast(pa.int64()).fill_null(-1).to_numpy()
-    return strings, {
-        row: bad[codes[row]] for row in np.flatnonzero(np.isin(codes, list(bad))).tolist()
-    }
+    rejected = np.flatnonzero(np.isin(codes, list(bad))).tolist()
+    return strings, {row: bad[codes[row]] for row in rejected}
 
 
 def _decode(column: pa.Array, subject: str) -> _Strings:
@@ -306,7 +316,7 @@ def _decode(column: pa.Array, subject: str) -> _Strings:
             texts.append(None if value is None else value.decode())
         except UnicodeDecodeError as error:
             texts.append(None)
-            reasons[row] = f"{subject} not valid UTF-8: {error.reason} at byte {error.start}"
+            reasons[row] = f"{subject} {NOT_UTF8}: {error.reason} at byte {error.start}"
     return pa.array(texts, pa.large_string()), reasons
 
 
@@ -316,11 +326,9 @@ def items_texts(column: pa.Array) -> _Strings:
     reasons: dict[int, str] = {}
     if not is_list(column.type):
         column, reasons = _split_items(column)
-    is_set = is_valid(column)
-    reasons = dict.fromkeys(np.flatnonzero(~is_set).tolist(), "items are null") | reasons
-    lengths = np.where(is_set, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(
-        np.int64
-    )
+    nulls = np.flatnonzero(~is_valid(column)).tolist()
+    reasons = dict.fromkeys(nulls, "items are null") | reasons
+    lengths = list_lengths(column)
     items, bad = _as_strings(column.flatten(), "an item is")
     row_of_item = np.repeat(np.arange(len(column)), lengths)
     for item, reason in _bad_items(items, bad):
@@ -338,23 +346,22 @@ def _split_items(column: pa.Array) -> _Strings:
     items = split.flatten()
     is_item = pc.binary_length(items).to_numpy(zero_copy_only=False) > 0
     parents = pc.list_parent_indices(split).to_numpy()[is_item]
-    offsets = np.r_[0, np.cumsum(np.bincount(parents, minlength=len(split)))]
-    lists = pa.LargeListArray.from_arrays(
-        pa.array(offsets), items.filter(pa.array(is_item)), mask=texts.is_null()
-    )
+    num_items = np.bincount(parents, minlength=len(split))
+    offsets = pa.array(np.r_[0, np.cumsum(num_items)])
+    kept = items.filter(pa.array(is_item))
+    lists = pa.LargeListArray.from_arrays(offsets, kept, mask=texts.is_null())
     return lists, reasons
 
 
 def _bad_items(items: pa.Array, bad: dict[int, str]) -> Iterator[tuple[int, str]]:
     yield from bad.items()
     if items.null_count:
-        yield from ((item, "an item is null") for item in np.flatnonzero(~is_valid(items)).tolist())
-    holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
-    for item in np.flatnonzero(holds_end).tolist():
-        yield (
-            item,
-            f"item {items[item].as_py()!r} holds the character {ITEM_END!r}, the item separator",
-        )
+        for item in np.flatnonzero(~is_valid(items)).tolist():
+            yield item, "an item is null"
+    holds_end = pc.match_substring(items, ITEM_END).fill_null(False)
+    for item in np.flatnonzero(holds_end.to_numpy(zero_copy_only=False)).tolist():
+        text = items[item].as_py()
+        yield item, f"item {text!r} holds the character {ITEM_END!r}, the item separator"
 
 
 def _joined(strings: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
@@ -393,18 +400,16 @@ def keep_rows(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> pa.Recor
         return batch
     try:
         return batch.filter(pa.array(is_kept))
-    except (
-        pa.ArrowNotImplementedError
-    ):  # views and run-end encoded values: Arrow can concatenate slices, not filter
+    except pa.ArrowNotImplementedError:
+        # Views and run-end encoded values: Arrow can concatenate slices, not filter.
         runs = list(_runs(batch, is_kept))
         return pa.concat_batches(runs) if runs else batch.slice(0, 0)
 
 
 def _runs(batch: pa.RecordBatch, is_kept: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
     """Iterate over the runs of consecutive selected rows, without copying them."""
-    for first, stop in (
-        np.flatnonzero(np.diff(is_kept, prepend=False, append=False)).reshape(-1, 2).tolist()
-    ):
+    changes = np.flatnonzero(np.diff(is_kept, prepend=False, append=False))
+    for first, stop in changes.reshape(-1, 2).tolist():
         yield batch.slice(first, stop - first)
 
 
@@ -439,7 +444,8 @@ def output_batches(
         is_kept = verdicts.is_kept[first:stop]
         if verdicts.edits is not None:
             batch = verdicts.edits.edited(file, batch, first)
-        if in_slices and not mark and np.count_nonzero(~is_kept) * _ROWS_A_SLICE <= batch.num_rows:
+        leaves_out_few = np.count_nonzero(~is_kept) * _ROWS_A_SLICE <= batch.num_rows
+        if in_slices and not mark and leaves_out_few:
             yield from _runs(batch, is_kept)
         else:
             if mark:
@@ -460,18 +466,20 @@ def output_batches(
 
 def _marked(batch: pa.RecordBatch, first: int, verdicts: Verdicts) -> pa.RecordBatch:
     """Append the marks to the rows from `first` on, and drop rows that are not documents."""
-    is_kept = verdicts.is_kept[first : first + batch.num_rows]
-    low, high = np.searchsorted(verdicts.removed, [first, first + batch.num_rows]).tolist()
+    stop = first + batch.num_rows
+    is_kept = verdicts.is_kept[first:stop]
+    low, high = np.searchsorted(verdicts.removed, [first, stop]).tolist()
     removed_at = np.full(batch.num_rows, -1, np.int64)
     removed_at[verdicts.removed[low:high] - first] = np.arange(low, high)
     is_removed = removed_at >= 0
     similarities = np.zeros(batch.num_rows)
     similarities[is_removed] = verdicts.similarities[low:high]
+    kept_ids = verdicts.kept_ids.take(pa.array(removed_at, mask=~is_removed))
     marks = [
         pa.array(is_kept),
-        verdicts.kept_ids.take(pa.array(removed_at, mask=~is_removed)).cast(pa.string()),
+        kept_ids.cast(pa.string()),
         pa.array(similarities, mask=~is_removed),
-        pa.array(verdicts.sizes(first, first + batch.num_rows)),
+        pa.array(verdicts.sizes(first, stop)),
     ]
     kept_columns = [
         column

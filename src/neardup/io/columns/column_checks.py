@@ -16,6 +16,7 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns import keep_order
+from neardup.io.columns.rejected_rows import NOT_UTF8, NOT_VALID
 from neardup.io.columns.scores import sortable_column
 from neardup.kernels.keys import group_key
 
@@ -89,6 +90,18 @@ def is_valid(column: pa.Array) -> npt.NDArray[np.bool_]:
     return valid
 
 
+def list_lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Return how many values each list has, 0 for a null."""
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy()
+    return np.where(is_valid(column), lengths, 0).astype(np.int64)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether a type holds bytes."""
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
+
+
 def storage(column: pa.Array) -> pa.Array:
     """Return the storage of an extension type, with run-end encoding decoded."""
     while isinstance(column.type, pa.BaseExtensionType):
@@ -156,9 +169,13 @@ def usable_texts(
     else:
         kind = values.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if column:
+            raise DataError(
+                f"column {column!r} must hold text, got {kind}",
+                hint="choose another with text_column=",
+            )
         raise DataError(
-            f"{f'column {column!r}' if column else '`source`'} must hold text, got {kind}",
-            hint="choose another with text_column=" if column else "cast it to a string type first",
+            f"`source` must hold text, got {kind}", hint="cast it to a string type first"
         )
     try:
         if values.type != pa.large_string():
@@ -172,10 +189,9 @@ def usable_texts(
         texts.validate(full=True)
     except pa.ArrowInvalid:
         return _usable_values(_decode(texts))
-    nulls = np.flatnonzero(
-        np.concatenate([_nulls(chunk) for chunk in texts.chunks] or [np.empty(0, np.bool_)])
-    )
-    return texts, dict.fromkeys(nulls.tolist(), _NULL)
+    is_null = np.concatenate([np.empty(0, np.bool_), *map(_nulls, texts.chunks)])
+    nulls = np.flatnonzero(is_null).tolist()
+    return texts, dict.fromkeys(nulls, _NULL)
 
 
 def _nulls(chunk: pa.Array) -> npt.NDArray[np.bool_]:
@@ -217,13 +233,13 @@ def reason_against(value: Any) -> str | None:
     if value is None:
         return _NULL
     if isinstance(value, UnicodeDecodeError):
-        return f"text is not valid UTF-8: {value.reason} at byte {value.start}"
+        return f"text is {NOT_UTF8}: {value.reason} at byte {value.start}"
     if not isinstance(value, str):
         return f"text is {type(value).__name__}, not str: {reprlib.repr(value)}"
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        return f"text is not valid Unicode: lone surrogate at character {error.start}"
+        return f"text is {NOT_VALID} Unicode: lone surrogate at character {error.start}"
     return None
 
 

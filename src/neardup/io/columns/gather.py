@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from neardup.config import Config
 from neardup.io.columns.contents import column_type, contents_of
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import reason_against_size
+from neardup.io.columns.rejected_rows import NOT_UTF8, NOT_VALID
 from neardup.io.columns.scores import sortable_values
 from neardup.io.records import BATCH_ROWS, ITEM_END, Records
 
@@ -61,17 +63,16 @@ def records_of(
     scores = None if values.scores is None else sortable_values(values.scores)
     others = values.others
     if unusable:
-        rejected = sorted(
-            [*rejected, *((int(rows[position]), reason) for position, reason in unusable.items())]
-        )
+        found_unusable = [(int(rows[position]), reason) for position, reason in unusable.items()]
+        rejected = sorted([*rejected, *found_unusable])
         is_usable = pa.array([position not in unusable for position in range(len(rows))])
         rows = rows[is_usable.to_numpy(zero_copy_only=False)]
-        texts, ids, scores, groups = (
-            None if array is None else array.filter(is_usable)
-            for array in (texts, ids, scores, groups)
-        )
+        texts = texts.filter(is_usable)
+        ids = ids.filter(is_usable)
+        scores = None if scores is None else scores.filter(is_usable)
+        groups = None if groups is None else groups.filter(is_usable)
         others = {
-            name: [value for position, value in enumerate(column) if position not in unusable]
+            name: list(itertools.compress(column, is_usable.to_pylist()))
             for name, column in others.items()
         }
     return Records(
@@ -112,8 +113,8 @@ def reason_against_bytes(line: bytes, config: Config) -> str | None:
         line.decode()
     except UnicodeDecodeError as error:
         if config.encoding is not None:
-            return f"not valid {config.encoding}"
-        return f"not valid UTF-8: {error.reason} at byte {error.start}"
+            return f"{NOT_VALID} {config.encoding}"
+        return f"{NOT_UTF8}: {error.reason} at byte {error.start}"
     return None
 
 
@@ -125,7 +126,9 @@ def as_string(value: Any) -> str:
     """
     if isinstance(value, float):
         return str(pa.scalar(value).cast(pa.string()))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 def string_array(values: list[Any]) -> pa.Array:
@@ -133,9 +136,8 @@ def string_array(values: list[Any]) -> pa.Array:
     try:
         return pa.array(values, pa.string())
     except (pa.ArrowTypeError, pa.ArrowInvalid, TypeError):
-        return pa.array(
-            [None if value is None else as_string(value) for value in values], pa.string()
-        )
+        strings = [None if value is None else as_string(value) for value in values]
+        return pa.array(strings, pa.string())
 
 
 def items_text(value: Any) -> str:

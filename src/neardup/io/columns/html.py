@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import MissingExtraError
+from neardup.io.columns.rejected_rows import NOT_HTML
 
 # What the extractor, or the conversion to Arrow, raises for a bad page; any other error is not the
 # page's fault.
@@ -51,7 +52,7 @@ def readable_texts(
         try:
             texts.append(html_to_text(pages.slice(row, 1), config))
         except _PAGE_ERRORS as error:
-            reasons[row] = f"cannot be parsed as HTML: {' '.join(str(error).split())}"
+            reasons[row] = f"{NOT_HTML}: {' '.join(str(error).split())}"
             texts.append(pa.array([""], pa.large_string()))
     return pa.concat_arrays(texts), reasons
 

@@ -12,6 +12,7 @@ from neardup.config import Config
 from neardup.io.columns import gather
 from neardup.io.columns.column_checks import reason_against
 from neardup.io.columns.gather import RowError
+from neardup.io.columns.rejected_rows import BROKEN_JSON, NO_COLUMN, NOT_OBJECT
 
 
 def reason_against_json(line: bytes, error: Exception) -> str:
@@ -19,7 +20,7 @@ def reason_against_json(line: bytes, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, msgspec.ValidationError) and str(error).startswith("Expected `object`"):
-        return f"not an object: {error}"
+        return f"{NOT_OBJECT}: {error}"
     if b"\\u" in line:
         try:
             json.loads(line)
@@ -27,14 +28,14 @@ def reason_against_json(line: bytes, error: Exception) -> str:
             pass
         else:  # msgspec rejects a lone surrogate, Python does not
             return "lone surrogate escape, which has no UTF-8 encoding"
-    return f"broken JSON: {str(error).removeprefix('JSON is malformed: ')}"
+    return f"{BROKEN_JSON}: {str(error).removeprefix('JSON is malformed: ')}"
 
 
 def reason_against_texts(values: list[tuple[str, Any]]) -> str | None:
     """Return why columns hold no text, given their names and values."""
     present = [value for _, value in values if value is not UNSET]
     if values and not present:
-        return f"no column {', '.join(repr(name) for name, _ in values)}"
+        return f"{NO_COLUMN} {', '.join(repr(name) for name, _ in values)}"
     odd = next((value for value in present if not isinstance(value, (str, type(None)))), None)
     if odd is not None:
         return reason_against(odd)
@@ -46,7 +47,7 @@ def reason_against_texts(values: list[tuple[str, Any]]) -> str | None:
 def reason_against_numbers(name: str, value: Any) -> str | None:
     """Return why a column holds no vector."""
     if value is UNSET:
-        return f"no column {name!r}"
+        return f"{NO_COLUMN} {name!r}"
     if value is None:
         return "vector is null"
     if not isinstance(value, list):
@@ -60,7 +61,7 @@ def reason_against_numbers(name: str, value: Any) -> str | None:
 def reason_against_items(name: str, value: Any, config: Config) -> str | None:
     """Return why a column holds no items."""
     if value is UNSET:
-        return f"no column {name!r}"
+        return f"{NO_COLUMN} {name!r}"
     if value is None:
         return "items are null"
     if config.measure == "weighted":

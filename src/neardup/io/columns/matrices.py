@@ -57,7 +57,8 @@ def _item_numbers(matrix: npt.NDArray[Any]) -> pa.Array:
             f"`items` is a matrix of 0 and 1 of the type {matrix.dtype}, which would be read as item numbers",
             hint="pass matrix.astype(bool): one row per document, True where it has the item of that column",
         )
-    return _lists(np.full(matrix.shape[0], matrix.shape[1]), pa.array(matrix.reshape(-1)))
+    num_rows, num_columns = matrix.shape
+    return _lists(np.full(num_rows, num_columns), pa.array(matrix.reshape(-1)))
 
 
 def _is_sparse(source: Any) -> bool:
@@ -88,6 +89,5 @@ def _sparse_column(matrix: Any, *, is_weighted: bool) -> pa.Array:
 
 
 def _lists(lengths: npt.NDArray[np.int64], values: pa.Array) -> pa.Array:
-    return pa.LargeListArray.from_arrays(
-        pa.array(np.r_[0, np.cumsum(lengths)].astype(np.int64)), values
-    )
+    offsets = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values)

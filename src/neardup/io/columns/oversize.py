@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.errors import DataError
+from neardup.io.columns.rejected_rows import TOO_LONG
 from neardup.io.records import BATCH_BYTES, InputFile, text_bytes
 
 # Memory of the process before it reads anything: libraries and compiled kernels.
@@ -39,7 +40,7 @@ def most_held(config: Config) -> int:
 
 def reason_against_size(size: int, config: Config) -> str:
     """Return the reason to reject a row of this length."""
-    return f"{size:,} bytes long, more than the {config.max_document:,} that max_document allows"
+    return f"{size:,} bytes long, more than the {config.max_document:,} {TOO_LONG}"
 
 
 def passed(size: int, file: InputFile, config: Config) -> Oversize:

@@ -15,6 +15,7 @@ from neardup.errors import DataError
 from neardup.io.columns.column_checks import CONVERSION_ERRORS
 from neardup.io.columns.contents import column_type
 from neardup.io.columns.gather import RowError, item_string, weighted_items
+from neardup.io.columns.rejected_rows import NOT_VALID
 from neardup.io.columns.vector_columns import unmasked
 
 Reasons = dict[int, str]
@@ -63,11 +64,12 @@ def columns_of(rows: list[Any]) -> tuple[dict[str, list[Any]], Reasons]:
                 f"the names of columns must be strings, got {name!r}",
                 hint="rename the keys of the dicts",
             )
-    columns = {
-        name: [row.get(name) if isinstance(row, Mapping) else None for row in rows]
-        for name in names
-    }
+    columns = {name: [_get(row, name) for row in rows] for name in names}
     return columns, reasons
+
+
+def _get(row: Any, name: str) -> Any:
+    return row.get(name) if isinstance(row, Mapping) else None
 
 
 def values_at(rows: list[Any], path: str) -> list[Any]:
@@ -78,20 +80,23 @@ def values_at(rows: list[Any], path: str) -> list[Any]:
     """
     values = rows
     for step in path.split("."):
-        values = [value.get(step) if isinstance(value, Mapping) else None for value in values]
+        values = [_get(value, step) for value in values]
     return values
 
 
 def split_pairs(rows: list[Any]) -> tuple[list[Any], list[Any], Reasons]:
     """Return the ids and the contents of pairs, and the reason for each row that is not a pair."""
-    reasons = {
-        row: _reason(value, "an (id, text) tuple")
-        for row, value in enumerate(rows)
-        if not isinstance(value, tuple) or len(value) != 2
-    }
-    ids, contents = (
-        [None if row in reasons else value[at] for row, value in enumerate(rows)] for at in (0, 1)
-    )
+    ids: list[Any] = []
+    contents: list[Any] = []
+    reasons: Reasons = {}
+    for row, value in enumerate(rows):
+        if isinstance(value, tuple) and len(value) == 2:
+            doc_id, content = value
+        else:
+            doc_id = content = None
+            reasons[row] = _reason(value, "an (id, text) tuple")
+        ids.append(doc_id)
+        contents.append(content)
     return ids, contents, reasons
 
 
@@ -139,7 +144,7 @@ def item_rows(rows: list[Any], config: Config) -> tuple[pa.Array, Reasons]:
             pa.array([items], kind)
         except UnicodeEncodeError as error:
             reasons[row] = (
-                f"an item is not valid Unicode: lone surrogate at character {error.start}: {error.object!a}"
+                f"an item is {NOT_VALID} Unicode: lone surrogate at character {error.start}: {error.object!a}"
             )
             usable[row] = None
     return pa.array(usable, kind), reasons

@@ -25,7 +25,7 @@ class UnsortableError(StaleError):
 
 def sortable_values(values: list[Any]) -> pa.Array:
     """Return Python values as scores; None, NaN and values that are neither numbers nor texts are missing scores."""
-    return pa.array([None if value is None else _sortable_value(value) for value in values], SCORES)
+    return pa.array(map(_sortable_value, values), SCORES)
 
 
 def _sortable_value(value: Any) -> tuple[float | None, int | None, str | None] | None:
@@ -36,7 +36,8 @@ def _sortable_value(value: Any) -> tuple[float | None, int | None, str | None] |
     try:
         number = float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf, 0, None
+        infinite = math.inf if value > 0 else -math.inf
+        return infinite, 0, None
     # Beyond 2**116 the remainder cannot express the distance from a double.
     if isinstance(value, int) and abs(value) < _FAR:
         rest = int(value) - int(number)
@@ -61,7 +62,7 @@ def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return _integers(column)
     if pa.types.is_floating(kind):
-        return _floats(column.cast(pa.float32()) if pa.types.is_float16(kind) else column)
+        return _floats(column)
     if (
         pa.types.is_date(kind)
         or pa.types.is_timestamp(kind)
@@ -69,28 +70,34 @@ def sortable_column(column: pa.Array, name: str = "it") -> pa.Array:
         or pa.types.is_duration(kind)
     ):
         return sortable_values(_nanoseconds(column))
-    if (
-        pa.types.is_decimal(kind) or kind == pa.uint64()
-    ):  # rare, so converted one by one: a double would round them
-        return sortable_values(
-            [None if value is None else _plain_number(value) for value in column.to_pylist()]
-        )
+    if pa.types.is_decimal(kind) or kind == pa.uint64():
+        # Rare, so converted one by one: a double would round them.
+        return sortable_values(list(map(_plain_number, column.to_pylist())))
     raise UnsortableError(
         f"`keep` orders by {name!r}, which cannot be sorted: {kind}",
         hint="use a number, text or date",
     )
 
 
-def _plain_number(value: Any) -> int | float:
-    return int(value) if value == value.__trunc__() else float(value)
+def _plain_number(value: Any) -> int | float | None:
+    if value is None:
+        return None
+    if value == value.__trunc__():
+        return int(value)
+    return float(value)
 
 
 def _nanoseconds(column: pa.Array) -> list[int | None]:
     """Convert every unit of time to nanoseconds, as integers of any size."""
     kind = column.type
-    unit = {pa.date32(): _DAY, pa.date64(): 10**6}.get(kind) or _UNITS[kind.unit]
-    width = pa.int32() if kind.bit_width == 32 else pa.int64()
-    return [None if value is None else value * unit for value in column.cast(width).to_pylist()]
+    if kind == pa.date32():
+        unit = _DAY
+    elif kind == pa.date64():
+        unit = _UNITS["ms"]
+    else:
+        unit = _UNITS[kind.unit]
+    integers = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return [None if value is None else value * unit for value in integers.to_pylist()]
 
 
 def _integers(column: pa.Array) -> pa.Array:
@@ -98,23 +105,24 @@ def _integers(column: pa.Array) -> pa.Array:
     numbers = integers.astype(np.float64)
     # The largest integers round to the double 2**63, which does not fit in a signed 64-bit integer.
     is_above = numbers >= 2.0**63
-    rest = np.where(
-        is_above,
-        integers - (2**63 - 1) - 1,
-        integers - np.where(is_above, 0, numbers).astype(np.int64),
-    )
+    rounded = np.where(is_above, 0, numbers).astype(np.int64)
+    rest = np.where(is_above, integers - (2**63 - 1) - 1, integers - rounded)
     return _scores(pa.array(numbers), pa.array(rest), None, column)
 
 
 def _floats(column: pa.Array) -> pa.Array:
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
     numbers = column.cast(pa.float64())
     numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
-    return _scores(numbers, pa.array(np.zeros(len(column), np.int64)), None, numbers)
+    no_rest = pa.array(np.zeros(len(column), np.int64))
+    return _scores(numbers, no_rest, None, numbers)
 
 
 def _scores(
     number: pa.Array | None, rest: pa.Array | None, text: pa.Array | None, column: pa.Array
 ) -> pa.Array:
-    given = zip((number, rest, text), SCORES, strict=True)
-    parts = [pa.nulls(len(column), field.type) if part is None else part for part, field in given]
+    parts = []
+    for part, field in zip((number, rest, text), SCORES, strict=True):
+        parts.append(pa.nulls(len(column), field.type) if part is None else part)
     return pa.StructArray.from_arrays(parts, fields=list(SCORES), mask=column.is_null())

@@ -12,5 +12,10 @@ def find_sorted(
     ascending: npt.NDArray[Any], wanted: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bool_], Any]:
     """Return which values an ascending array contains, and where; the position of a missing value is undefined."""
-    at = np.minimum(np.searchsorted(ascending, wanted), max(ascending.size - 1, 0))
-    return (ascending[at] == wanted if ascending.size else np.zeros(wanted.size, np.bool_)), at
+    last = max(ascending.size - 1, 0)
+    at = np.minimum(np.searchsorted(ascending, wanted), last)
+    if ascending.size:
+        is_found = ascending[at] == wanted
+    else:
+        is_found = np.zeros(wanted.size, np.bool_)
+    return is_found, at

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from neardup.config import Config
 from neardup.config.distances import LARGEST_NUMBER
 from neardup.errors import DataError
-from neardup.io.columns.column_checks import is_list, is_valid, storage
+from neardup.io.columns.column_checks import is_bytes, is_list, is_valid, list_lengths, storage
 
 VECTOR_COLUMNS: Final = ("vector", "embedding")
 _WORD_BYTES: Final = 8
@@ -36,23 +36,33 @@ def vector_contents(column: pa.Array, config: Config) -> VectorContents:
     column = storage(column)
     reasons: Reasons = dict.fromkeys(np.flatnonzero(~is_valid(column)).tolist(), "vector is null")
     values: npt.NDArray[Any]
-    values, lengths = _bytes(column, reasons) if config.packed else _numbers(column, reasons)
+    if config.packed:
+        values, lengths = _bytes(column, reasons)
+        dimensions = 8 * lengths
+    else:
+        values, lengths = _numbers(column, reasons)
+        dimensions = lengths
     _reject_values(values, lengths, config, reasons)
-    in_one = 8 if config.packed else 1
-    dimension = config.dimension or _first_length(lengths, reasons) * in_one
-    for row in np.flatnonzero(lengths * in_one != dimension).tolist():
-        what = "bits" if config.measure == "hamming" else "numbers"
-        reasons.setdefault(row, f"vector has {int(lengths[row]) * in_one} {what}, not {dimension}")
+    dimension = config.dimension or _first_usable(dimensions, reasons)
+    what = "bits" if config.measure == "hamming" else "numbers"
+    for row in np.flatnonzero(dimensions != dimension).tolist():
+        reasons.setdefault(row, f"vector has {int(dimensions[row])} {what}, not {dimension}")
+
     is_usable = np.ones(len(column), np.bool_)
     is_usable[list(reasons)] = False
-    rows = values if is_usable.all() else values[np.repeat(is_usable, lengths)]
+    if is_usable.all():
+        rows = values
+    else:
+        rows = values[np.repeat(is_usable, lengths)]
     if rows.size:
         rows = rows.reshape(int(is_usable.sum()), -1)
     else:
         rows = np.empty((0, 0))
-    words = (
-        _bit_words(rows, dimension, config) if config.measure == "hamming" else rows + 0.0
-    )  # -0.0 is 0.0
+    words: npt.NDArray[Any]
+    if config.measure == "hamming":
+        words = _bit_words(rows, dimension, config)
+    else:
+        words = rows + 0.0  # -0.0 becomes 0.0
     return VectorContents(_contents(words, is_usable), reasons, dimension or None)
 
 
@@ -68,7 +78,8 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
     else:
         plain = np.dtype(np.float64)
     flat = np.ascontiguousarray(array, plain).reshape(-1)
-    flat = flat.view(np.uint8) if flat.dtype == np.bool_ else flat
+    if flat.dtype == np.bool_:
+        flat = flat.view(np.uint8)
     if not array.shape[1]:
         raise DataError(f"`source` must have at least one number in a row, got shape {array.shape}")
     if isinstance(array, np.ma.MaskedArray):
@@ -80,7 +91,9 @@ def as_column(array: npt.NDArray[Any]) -> pa.Array:
 
 def unmasked(value: Any) -> Any:
     """Return a masked array as a list with None for masked entries; Arrow would read the values under the mask."""
-    return value.tolist() if isinstance(value, np.ma.MaskedArray) else value
+    if isinstance(value, np.ma.MaskedArray):
+        return value.tolist()
+    return value
 
 
 def rows_as_column(rows: list[Any]) -> tuple[pa.Array, Reasons]:
@@ -114,19 +127,16 @@ def _as_numbers(value: Any) -> list[float]:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    if len(text) > 40:
+        return f"{text[:37]}..."
+    return text
 
 
 def _bytes(
     column: pa.Array, reasons: Reasons
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The bytes of each row, from a column of bytes or of lists of them."""
-    kind = column.type
-    if (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    ):
+    if is_bytes(column.type):
         column = column.cast(pa.large_binary())
         lengths = pc.binary_length(column).fill_null(0).to_numpy().astype(np.int64)
         joined = b"".join(value for value in column.to_pylist() if value is not None)
@@ -135,10 +145,8 @@ def _bytes(
     rows = np.repeat(np.arange(len(column)), lengths)
     is_byte = (values >= 0) & (values <= 255) & (values == np.floor(values))
     for at in np.flatnonzero(~is_byte).tolist():
-        reasons.setdefault(
-            int(rows[at]),
-            f"{values[at]:g} is not a byte: packed bits are whole numbers from 0 to 255",
-        )
+        reason = f"{values[at]:g} is not a byte: packed bits are whole numbers from 0 to 255"
+        reasons.setdefault(int(rows[at]), reason)
     return np.where(is_byte, values, 0).astype(np.uint8), lengths
 
 
@@ -149,19 +157,13 @@ def _numbers(
     kind = column.type
     flat = storage(column.flatten()) if is_list(kind) else None
     if flat is None or not _is_numeric(flat.type):
-        is_bytes = (
-            pa.types.is_binary(kind)
-            or pa.types.is_large_binary(kind)
-            or pa.types.is_fixed_size_binary(kind)
-        )
-        hint = "; pass packed to read it as bits" if is_bytes else ""
+        hint = "; pass packed to read it as bits" if is_bytes(kind) else ""
         for row in np.flatnonzero(is_valid(column)).tolist():
             reasons.setdefault(row, f"vector is {kind}, not a list of numbers{hint}")
         return np.empty(0), np.zeros(len(column), np.int64)
-    lengths = np.where(
-        is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0
-    ).astype(np.int64)
-    flat = flat.cast(pa.float32()) if pa.types.is_float16(flat.type) else flat
+    lengths = list_lengths(column)
+    if pa.types.is_float16(flat.type):
+        flat = flat.cast(pa.float32())
     values = flat.cast(pa.float64(), safe=False)
     if values.null_count:
         rows = np.repeat(np.arange(len(column)), lengths)
@@ -192,10 +194,14 @@ def _reject_values(
     if config.measure == "cosine":
         so_far = np.r_[0, np.cumsum(values != 0)]
         ends = np.cumsum(lengths)
-        for row in np.flatnonzero(so_far[ends] == so_far[ends - lengths]).tolist():
+        num_nonzero = so_far[ends] - so_far[ends - lengths]
+        for row in np.flatnonzero(num_nonzero == 0).tolist():
             reasons.setdefault(row, "vector is zero, so it has no direction")
     is_bit = config.measure == "hamming"
-    is_good = (values == 0) | (values == 1) if is_bit else np.isfinite(values)
+    if is_bit:
+        is_good = (values == 0) | (values == 1)
+    else:
+        is_good = np.isfinite(values)
     if config.measure == "euclidean":
         is_good &= np.abs(values) <= LARGEST_NUMBER
     bad = np.flatnonzero(~is_good)
@@ -205,9 +211,8 @@ def _reject_values(
     rows = np.searchsorted(ends, bad, side="right")
     for row, at in zip(rows.tolist(), bad.tolist(), strict=True):
         position = at - int(ends[row] - lengths[row]) + 1
-        reasons.setdefault(
-            row, f"element {position} of the vector is {_wrong(values[at], is_bit=is_bit)}"
-        )
+        wrong = _wrong(values[at], is_bit=is_bit)
+        reasons.setdefault(row, f"element {position} of the vector is {wrong}")
 
 
 def _wrong(value: float, *, is_bit: bool) -> str:
@@ -220,8 +225,11 @@ def _wrong(value: float, *, is_bit: bool) -> str:
     return f"{value:g}, beyond {LARGEST_NUMBER:g}, where squares overflow"
 
 
-def _first_length(lengths: npt.NDArray[np.int64], reasons: Reasons) -> int:
-    return next((length for row, length in enumerate(lengths.tolist()) if row not in reasons), 0)
+def _first_usable(dimensions: npt.NDArray[np.int64], reasons: Reasons) -> int:
+    for row, dimension in enumerate(dimensions.tolist()):
+        if row not in reasons:
+            return int(dimension)
+    return 0
 
 
 def _bit_words(rows: npt.NDArray[Any], dimension: int, config: Config) -> npt.NDArray[np.uint64]:
@@ -230,7 +238,8 @@ def _bit_words(rows: npt.NDArray[Any], dimension: int, config: Config) -> npt.ND
         packed = rows
     else:
         packed = np.packbits(rows.astype(np.uint8), axis=1)
-    padded = np.pad(packed, ((0, 0), (_WORD_BYTES, -packed.shape[1] % _WORD_BYTES)))
+    num_missing = -packed.shape[1] % _WORD_BYTES
+    padded = np.pad(packed, ((0, 0), (_WORD_BYTES, num_missing)))
     words = padded.view(np.uint64)
     words[:, 0] = dimension
     return words
@@ -238,8 +247,7 @@ def _bit_words(rows: npt.NDArray[Any], dimension: int, config: Config) -> npt.ND
 
 def _contents(words: npt.NDArray[Any], is_usable: npt.NDArray[np.bool_]) -> pa.Array:
     row_bytes = words.shape[1] * _WORD_BYTES if words.size else 0
-    offsets: npt.NDArray[np.int64] = np.r_[0, np.cumsum(np.where(is_usable, row_bytes, 0))].astype(
-        np.int64
-    )
+    sizes = np.where(is_usable, row_bytes, 0)
+    offsets: npt.NDArray[np.int64] = np.r_[0, np.cumsum(sizes)].astype(np.int64)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(words))]
     return pa.Array.from_buffers(pa.large_binary(), is_usable.size, buffers)

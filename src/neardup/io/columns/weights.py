@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.io.columns.column_checks import is_list, is_valid, storage
+from neardup.io.columns.column_checks import is_list, is_valid, list_lengths, storage
 from neardup.io.records import ITEM_END
 from neardup.kernels import shingle
 from neardup.kernels.keys import shingle_key
@@ -39,31 +39,28 @@ def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
     if pairs is None:
         for row in np.flatnonzero(is_valid(column)).tolist():
             reasons[row] = f"items are {column.type}, not items with weights"
-        return _contents(
-            np.empty(0, np.uint64), np.empty(0), np.zeros(len(column), np.int64)
-        ), reasons
+        no_items = np.zeros(len(column), np.int64)
+        return _contents(np.empty(0, np.uint64), np.empty(0), no_items), reasons
     items, weights = pairs
-    lengths = np.where(
-        is_valid(column), pc.list_value_length(column).fill_null(0).to_numpy(), 0
-    ).astype(np.int64)
+    lengths = list_lengths(column)
     rows = np.repeat(np.arange(len(column)), lengths)
     numbers = weights.to_numpy(zero_copy_only=False)
-    for at in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0) & is_valid(items))).tolist():
+    is_good = np.isfinite(numbers) & (numbers >= 0) & is_valid(items)
+    for at in np.flatnonzero(~is_good).tolist():
         reasons.setdefault(int(rows[at]), _reason(items[at].as_py(), weights[at].as_py()))
     with np.errstate(over="ignore"):
         totals = np.bincount(rows, numbers, len(column))
     for row in np.flatnonzero(totals > LARGEST_SUM).tolist():
         reasons.setdefault(row, f"weights add up to {totals[row]:g}, more than {LARGEST_SUM:g}")
-    holds_end = pc.match_substring(items, ITEM_END).fill_null(False).to_numpy(zero_copy_only=False)
-    for at in np.flatnonzero(holds_end).tolist():
-        reasons.setdefault(
-            int(rows[at]), f"item {items[at].as_py()!r} holds the character {ITEM_END!r}"
-        )
-    is_good = ~np.isin(rows, list(reasons))
+    holds_end = pc.match_substring(items, ITEM_END).fill_null(False)
+    for at in np.flatnonzero(holds_end.to_numpy(zero_copy_only=False)).tolist():
+        reason = f"item {items[at].as_py()!r} holds the character {ITEM_END!r}"
+        reasons.setdefault(int(rows[at]), reason)
+
+    is_usable = ~np.isin(rows, list(reasons))
     lengths[list(reasons)] = 0
-    return _contents(
-        _hashes(items.filter(pa.array(is_good)), seed), numbers[is_good], lengths
-    ), reasons
+    hashes = _hashes(items.filter(pa.array(is_usable)), seed)
+    return _contents(hashes, numbers[is_usable], lengths), reasons
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -72,18 +69,17 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _numbered(column: pa.Array) -> pa.Array:
     """Turn vectors of weights into items, named by their positions; a weight of 0 is not an item."""
-    is_vector = is_valid(column)
-    lengths = np.where(is_vector, pc.list_value_length(column).fill_null(0).to_numpy(), 0).astype(
-        np.int64
-    )
+    lengths = list_lengths(column)
     weights = storage(column.flatten()).cast(pa.float64(), safe=False)
     rows = np.repeat(np.arange(lengths.size), lengths)
-    positions = np.arange(rows.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    starts = np.cumsum(lengths) - lengths
+    positions = np.arange(rows.size) - np.repeat(starts, lengths)
     is_item = (weights.to_numpy(zero_copy_only=False) != 0) | ~is_valid(weights)
-    ends = np.r_[0, np.cumsum(np.bincount(rows[is_item], minlength=lengths.size))].astype(np.int64)
+    num_items = np.bincount(rows[is_item], minlength=lengths.size)
+    ends = pa.array(np.r_[0, np.cumsum(num_items)].astype(np.int64))
     items = [pa.array(positions[is_item]), weights.filter(pa.array(is_item))]
     pairs = pa.StructArray.from_arrays(items, ["item", "weight"])
-    return pa.LargeListArray.from_arrays(pa.array(ends), pairs, mask=pa.array(~is_vector))
+    return pa.LargeListArray.from_arrays(ends, pairs, mask=pa.array(~is_valid(column)))
 
 
 def _pairs(column: pa.Array) -> tuple[pa.Array, pa.Array] | None:
@@ -115,18 +111,14 @@ def _reason(item: str | None, weight: float | None) -> str:
 
 def _hashes(items: pa.Array, seed: int) -> npt.NDArray[np.uint64]:
     """Hash the bytes of every item."""
-    ended = pc.binary_join_element_wise(
-        items, *(pa.scalar(end, pa.large_string()) for end in ("", ITEM_END))
-    )
+    if not len(items):
+        return np.empty(0, np.uint64)
+    nothing = pa.scalar("", pa.large_string())
+    ended = pc.binary_join_element_wise(items, nothing, pa.scalar(ITEM_END, pa.large_string()))
     _, offsets, data = ended.buffers()
-    if len(ended):
-        bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
-    else:
-        bounds = None
+    bounds = np.frombuffer(offsets, np.int64)[ended.offset : ended.offset + len(ended) + 1]
     hashes = np.empty(len(ended) + 1, np.uint64)
     ends = np.empty(2, np.int64)
-    if bounds is None:
-        return hashes[:0]
     source = np.frombuffer(data, np.uint8)
     source.flags.writeable = False
     shingle.shingle_items(

@@ -18,10 +18,9 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     [{'n': '1', 'm': None}, {'n': 'one', 'm': [2]}]
     """
     names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table(
-        {name: _column([row.get(name) for row in rows]) for name in names}
-        or {"": pa.nulls(len(rows))}
-    )
+    if not names:
+        return pa.table({"": pa.nulls(len(rows))})
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -47,9 +46,10 @@ def with_doc_ids(table: pa.Table, ids: pa.Array, id_column: str | None) -> pa.Ta
 def rename_doc_id(table: pa.Table) -> pa.Table:
     """Rename columns called doc_id."""
     names = list(table.column_names)
-    for at in (at for at, name in enumerate(names) if name == "doc_id"):
-        while names[at] in table.column_names:
-            names[at] += "_"
+    for at, name in enumerate(table.column_names):
+        if name == "doc_id":
+            while names[at] in table.column_names:
+                names[at] += "_"
     return table.rename_columns(names)
 
 
@@ -61,12 +61,13 @@ def _column(values: list[Any]) -> pa.Array:
 
 
 def _texts(values: list[Any]) -> list[str | None]:
-    return [
-        value
-        if value is None or isinstance(value, str)
-        else msgspec.json.encode(value, enc_hook=str).decode()
-        for value in values
-    ]
+    texts: list[str | None] = []
+    for value in values:
+        if value is None or isinstance(value, str):
+            texts.append(value)
+        else:
+            texts.append(msgspec.json.encode(value, enc_hook=str).decode())
+    return texts
 
 
 def _with_distinct_names(table: pa.Table) -> pa.Table:
@@ -96,7 +97,6 @@ def _mixed_columns(schemas: Sequence[pa.Schema]) -> set[str]:
 def _as_text(table: pa.Table, names: set[str]) -> pa.Table:
     for name in names.intersection(table.column_names):
         index = table.column_names.index(name)
-        table = table.set_column(
-            index, name, pa.array(_texts(table.column(name).to_pylist()), pa.large_string())
-        )
+        texts = _texts(table.column(name).to_pylist())
+        table = table.set_column(index, name, pa.array(texts, pa.large_string()))
     return table

@@ -84,11 +84,12 @@ def choose_columns(
             text = (asked,)
         else:
             text = asked or (_usual_text(file, names, config),)
+    usual_id = next((name for name in ID_COLUMNS if name in names), None)
     columns = Columns(
         text=text,
         items=config.items_column,
         vector=_vector_column(file, names, config) if is_vector else None,
-        id=config.id_column or next((name for name in ID_COLUMNS if name in names), None),
+        id=config.id_column or usual_id,
         score=config.keep_column,
         group=config.group_column,
         others=others,

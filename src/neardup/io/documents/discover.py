@@ -159,11 +159,13 @@ def _usable(candidates: list[_Found], config: Config) -> list[_Found]:
     if any(kind and kind[0] in formats.TABLES for kind in kinds):
         return [file for file, kind in zip(candidates, kinds, strict=True) if kind]
     # A file that is text by its extension or content is read as if it had been named.
-    return [
-        file if kind else file._replace(is_named=True)
-        for file, kind in zip(candidates, kinds, strict=True)
-        if kind or _is_source(file)
-    ]
+    usable = []
+    for file, kind in zip(candidates, kinds, strict=True):
+        if kind:
+            usable.append(file)
+        elif _is_source(file):
+            usable.append(file._replace(is_named=True))
+    return usable
 
 
 def _is_source(file: _Found) -> bool:

@@ -68,7 +68,8 @@ def pandas_values(column: Any) -> list[Any]:
     """The values of a pandas column; what pandas treats as missing (NaN, NaT, NA) becomes None."""
     values = column.tolist()
     is_missing = column.isna().tolist()
-    return [None if missing else value for value, missing in zip(values, is_missing, strict=True)]
+    pairs = zip(values, is_missing, strict=True)
+    return [None if missing else value for value, missing in pairs]
 
 
 def _arrow_table(source: Any) -> pa.Table:

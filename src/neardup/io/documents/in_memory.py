@@ -40,6 +40,7 @@ from neardup.io.columns.python_rows import (
     split_pairs,
     values_at,
 )
+from neardup.io.columns.rejected_rows import RejectedRow
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.columns.whole_rows import rename_doc_id
 from neardup.io.documents.frames import as_arrow, is_from, pandas_values
@@ -72,10 +73,10 @@ class InMemorySource:
     columns: dict[str, str]
     has_repeated_ids: bool
 
-    def first_rejected(self) -> str:
-        """Name the first rejected row, and the reason."""
+    def first_rejected(self) -> RejectedRow:
+        """Name the first rejected row."""
         row, reason = (self.rejected.column(name)[0].as_py() for name in ("row", "reason"))
-        return f"row {row}: {reason}"
+        return RejectedRow(f"row {row}", reason)
 
 
 class ItemSets(NamedTuple):

@@ -64,14 +64,18 @@ class KeptRows:
         first, stop = self.layout.file_first_rows[at : at + 2].tolist()
         own = self._removed_between(first, stop)
         removed = self._selection.slice(own.start, len(own))
+        if config.mark:
+            own_kept_ids = kept_ids.slice(own.start, len(own))
+            cluster_sizes = sizes.of(np.arange(first, stop))
+        else:
+            own_kept_ids = pa.array([], pa.string())
+            cluster_sizes = None
         verdicts = Verdicts(
             is_kept=self._is_kept(range(at, at + 1)),
             removed=removed.column("row").to_numpy() - first,
-            kept_ids=kept_ids.slice(own.start, len(own))
-            if config.mark
-            else pa.array([], pa.string()),
+            kept_ids=own_kept_ids,
             similarities=removed.column("similarity").to_numpy(),
-            cluster_sizes=sizes.of(np.arange(first, stop)) if config.mark else None,
+            cluster_sizes=cluster_sizes,
             cached=self._take_cached(at),
         )
         self.layout.formats[at].write(file, target, verdicts, config)

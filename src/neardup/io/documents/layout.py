@@ -48,13 +48,11 @@ class FileLayout:
         self.files = FileList(files)
         self.num_reference_files = num_reference_files
         self.config = config
-        self.file_names = pa.array(
-            (file.name for file in self.files), pa.string(), size=len(self.files)
-        )
+        names = (file.name for file in self.files)
+        self.file_names = pa.array(names, pa.string(), size=len(self.files))
         self.formats = [formats.load(file.format) for file in self.files]
-        self.is_text = np.fromiter(
-            (form is text for form in self.formats), np.bool_, len(self.files)
-        )
+        is_text = (form is text for form in self.formats)
+        self.is_text = np.fromiter(is_text, np.bool_, len(self.files))
         self.columns = self._choose_columns()
         weights, expected = self._split()
         self.part_pieces = _join_pieces(weights, int(self.file_pieces[num_reference_files]))
@@ -85,16 +83,16 @@ class FileLayout:
         spans = array("q")
         sizes: list[int] = []
         of_text: list[int] = []
-        for at, (file, form, columns) in enumerate(
-            zip(self.files, self.formats, self.columns, strict=True)
-        ):
-            found = form.split(file)
-            counts.append(len(found))
-            files.extend([at] * len(found))
+        for at, file in enumerate(self.files):
+            found = self.formats[at].split(file)
+            count = len(found)
+            counts.append(count)
+            files.extend([at] * count)
             spans.extend(chain.from_iterable(found))
-            sizes += [file.size // max(len(found), 1)] * len(found)
+            sizes += [file.size // max(count, 1)] * count
             # Progress counts text, which is larger than a compressed file.
-            of_text += [num_text_bytes(file, columns.text) // max(len(found), 1)] * len(found)
+            text_bytes = num_text_bytes(file, self.columns[at].text)
+            of_text += [text_bytes // max(count, 1)] * count
         self.file_pieces: I64 = np.cumsum(counts, dtype=np.int64)
         self._piece_files: I64 = np.array(files, np.int64)
         self._piece_spans: I64 = np.array(spans, np.int64).reshape(-1, 2)
@@ -209,7 +207,8 @@ def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> 
     rows: I64 = first_rows[at] + numbers - 1
     is_there = np.zeros(at.size, np.bool_)
     if len(names):
-        is_there = (at >= 0) & (numbers >= 1) & (numbers <= np.diff(first_rows)[at])
+        sizes = np.diff(first_rows)[at]
+        is_there = (at >= 0) & (numbers >= 1) & (numbers <= sizes)
     if not is_there.all():
         first = int(np.flatnonzero(~is_there)[0])
         raise DataError(

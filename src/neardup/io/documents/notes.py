@@ -35,16 +35,16 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     size = num_rows = 0
     for batch in batches:
-        if waiting and (
-            size + batch.nbytes > records.BATCH_BYTES or num_rows + batch.num_rows > BATCH_ROWS
-        ):
+        is_large = size + batch.nbytes > records.BATCH_BYTES
+        is_long = num_rows + batch.num_rows > BATCH_ROWS
+        if waiting and (is_large or is_long):
             yield schema.one_batch(waiting, batch.schema)
             waiting = []
             size = 0
             num_rows = 0
         waiting.append(batch)
-        size = size + batch.nbytes
-        num_rows = num_rows + batch.num_rows
+        size += batch.nbytes
+        num_rows += batch.num_rows
     if waiting:
         yield schema.one_batch(waiting, waiting[0].schema)
 
@@ -105,9 +105,8 @@ class Notes:
         for part in self._parts(references=references):
             for batch in read_batches(self._path(_rejected_file(part))):
                 files, numbers = self._layout.locate(self._placed(part, batch))
-                yield pa.record_batch(
-                    [files, pa.array(numbers), batch.column("reason")], schema=schema.REJECTED
-                )
+                columns = [files, pa.array(numbers), batch.column("reason")]
+                yield pa.record_batch(columns, schema=schema.REJECTED)
 
     def _path(self, name: str) -> Path:
         return self._workspace.folder / name

@@ -49,7 +49,8 @@ class RowNames:
         facts = self._notes.facts()
         num_documents = sum(part["documents"] for part in facts)
         id_bytes = sum(part["id_bytes"] for part in facts)
-        return int(max(1, room // (id_bytes // max(num_documents, 1) + _ID_OVERHEAD)))
+        bytes_an_id = id_bytes // max(num_documents, 1) + _ID_OVERHEAD
+        return int(max(1, room // bytes_an_id))
 
     def ids_of(self, rows: I64) -> pa.Array:
         """Return the doc_id of some rows, which must be ascending and distinct."""
@@ -59,14 +60,14 @@ class RowNames:
             wanted = rows[ends[part] : ends[part + 1]]
             for own, ids in self._notes.ids(part):
                 is_wanted, at = find_sorted(own, wanted)
-                found.append(self._completed(ids.take(pa.array(at[is_wanted])), wanted[is_wanted]))
+                found_ids = ids.take(pa.array(at[is_wanted]))
+                found.append(self._completed(found_ids, wanted[is_wanted]))
         return pa.concat_arrays(found)
 
     def name_pairs(self, pairs: pa.RecordBatch, num_ids: int) -> Iterator[pa.RecordBatch]:
         """Replace the rows of pairs by ids, files and row numbers, with at most `num_ids` ids in memory."""
-        ends = np.stack(
-            [pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()], axis=1
-        )
+        sides = [pairs.column("row_a").to_numpy(), pairs.column("row_b").to_numpy()]
+        ends = np.stack(sides, axis=1)
         first = 0
         while first < pairs.num_rows:
             rows = np.unique(ends[first:])
@@ -88,9 +89,8 @@ class RowNames:
             names.append(ids.take(pa.array(np.searchsorted(rows, side))))
             locations += self.locate(side)
         columns = [*names, pairs.column("similarity"), *locations, *pairs.columns[3:]]
-        return pa.record_batch(
-            columns, schema=schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
-        )
+        named = schema.with_shares(schema.PAIRS_FROM_FILES, pairs.schema)
+        return pa.record_batch(columns, schema=named)
 
 
 def name_rows(layout: FileLayout, rows: I64) -> pa.Array:

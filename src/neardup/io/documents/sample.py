@@ -40,9 +40,7 @@ class FileSample(NamedTuple):
     @property
     def text_bytes(self) -> int:
         """The estimated bytes of text in all files."""
-        return round(
-            sum(int(text_bytes(found.texts).sum()) for found in self.records) * self.text_scale
-        )
+        return round(_num_bytes(self.records) * self.text_scale)
 
 
 def sample_files(
@@ -54,7 +52,7 @@ def sample_files(
     each other. Of a large file, up to `spread` times as much is read, and the first records of
     every batch are taken, because the beginning of a file may differ from the rest.
     """
-    starts = range(0, len(files), max(1, -(-len(files) // num_files)))
+    starts = _evenly_spread(len(files), num_files)
     sampled: list[Records] = []
     covered = read = text = 0.0
     for start in starts:
@@ -69,8 +67,22 @@ def sample_files(
             if left <= 0:
                 break
     size = sum(file.size for file in files)
-    scales = (max(1.0, size / part) if part else 1.0 for part in (covered, read, text))
-    return FileSample(sampled, *scales)
+    return FileSample(
+        records=sampled,
+        scale=_scale(size, covered),
+        read_scale=_scale(size, read),
+        text_scale=_scale(size, text),
+    )
+
+
+def _evenly_spread(num_files: int, most: int) -> range:
+    """The positions of about `most` of the files."""
+    step = max(1, -(-num_files // most))
+    return range(0, num_files, step)
+
+
+def _scale(size: int, part: float) -> float:
+    return max(1.0, size / part) if part else 1.0
 
 
 def estimate_sizes(
@@ -84,12 +96,13 @@ def estimate_sizes(
     if any(file.format != "parquet" for file in files):
         sample = sample_files(files, config, num_files=num_files, most_bytes=1)
         return sample.documents, sample.text_bytes
-    some = [files[at] for at in range(0, len(files), max(1, -(-len(files) // num_files)))]
-    scale = sum(file.size for file in files) / max(1, sum(file.size for file in some))
-    num_rows, num_bytes = (
-        sum(counts)
-        for counts in zip(*(_recorded_sizes(file, config) for file in some), strict=True)
-    )
+    num_rows = num_bytes = seen = 0
+    for at in _evenly_spread(len(files), num_files):
+        file_rows, file_bytes = _recorded_sizes(files[at], config)
+        num_rows += file_rows
+        num_bytes += file_bytes
+        seen += files[at].size
+    scale = sum(file.size for file in files) / max(1, seen)
     return round(num_rows * scale), round(num_bytes * scale)
 
 
@@ -115,13 +128,15 @@ def _sample_file(file: InputFile, config: Config, most_bytes: int, spread: int) 
     size = num_documents = 0
     batches = read_records(file, config, columns)
     for records in batches:
-        found.append(records if stride == 1 else _first_of(records, -(-records.num_rows // stride)))
-        size += _num_bytes(found[-1:])
-        num_documents += len(found[-1].texts)
+        taken = records
+        if stride > 1:
+            taken = _first_of(records, -(-records.num_rows // stride))
+        found.append(taken)
+        size += _num_bytes([taken])
+        num_documents += len(taken.texts)
         # One long document is not a sample, unless a very small one is requested.
-        if size >= most_bytes and (
-            num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes
-        ):
+        is_sample = num_documents >= _FEW_DOCUMENTS or spread == 1 or size >= spread * most_bytes
+        if size >= most_bytes and is_sample:
             is_whole = stride == 1 and next(batches, None) is None
             return _sampled(file, found, columns, stride, is_whole=is_whole)
     return _sampled(file, found, columns, stride, is_whole=stride == 1)
@@ -161,8 +176,10 @@ def _share(file: InputFile, found: Sequence[Records], *, is_whole: bool) -> floa
     if is_whole or not file.size:
         return 1.0
     if file.format == "parquet":
-        return float(sum(records.num_rows for records in found) / max(1, _num_rows(file)))
-    return min(1.0, _num_bytes(found) * (COMPRESSED if file.compression else PLAIN) / file.size)
+        num_read = sum(records.num_rows for records in found)
+        return num_read / max(1, _num_rows(file))
+    bytes_a_byte = COMPRESSED if file.compression else PLAIN
+    return min(1.0, _num_bytes(found) * bytes_a_byte / file.size)
 
 
 def _num_rows(file: InputFile) -> int:

@@ -97,12 +97,11 @@ def match_decisions(files: Sequence[InputFile], first_file: int, config: Config)
         own = {one.row: one for one in decisions if one.file == files[at].name}
         found += [(at, one) for one in _matching(files[at], own, config)]
     matched = {(one.file, one.row) for _, one in found}
+    priorities = [KEPT_LAST if one.decision == "keep" else REMOVED_LAST for _, one in found]
     fixed = FixedPriorities(
         files=np.array([at for at, _ in found], np.int64),
         rows=np.array([one.row for _, one in found], np.int64),
-        priorities=np.array(
-            [KEPT_LAST if one.decision == "keep" else REMOVED_LAST for _, one in found], np.int64
-        ),
+        priorities=np.array(priorities, np.int64),
     )
     return Decided(fixed, tuple(one for one in decisions if (one.file, one.row) not in matched))
 

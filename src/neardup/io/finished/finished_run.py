@@ -167,10 +167,8 @@ def _kept_documents(
     rows = [np.empty(0, np.int64)]
     first = 0
     for records in read_records(file, config, columns):
-        named = [
-            next(locations, None) if doc_id is None else doc_id
-            for doc_id in records.ids.to_pylist()
-        ]
+        stored_ids = records.ids.to_pylist()
+        named = [next(locations, None) if doc_id is None else doc_id for doc_id in stored_ids]
         if None in named:
             raise damaged(
                 run / "clusters.parquet", f"it names fewer documents than {file.path} contains"
@@ -218,52 +216,47 @@ def _are_documents(entry: Mapping[str, Any], config: Config) -> npt.NDArray[np.b
     return np.concatenate(found)
 
 
-_AS_STORED: Final = (
-    *(
-        "documents",
-        "exact_duplicates",
-        "pairs_verified",
-        "seconds",
-        "bytes_read",
-        "peak_memory_bytes",
-        "stages",
-    ),
-    *("columns", "signature_format"),
-)
-
-
 def restore(run: Path) -> Report:
     """Return the report of a finished run."""
     stored = read_report(run)
     config = stored.settings()
-    audit = stored.audit and Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES))
-    values: dict[str, Any] = {
-        "config": config,
-        "plan": _plan_of(run, stored, config),
-        "num_kept": stored.kept,
-        "num_removed": stored.removed,
-        "num_rejected": stored.rejected,
-        "num_pairs": stored.pairs,
-        "warnings": tuple(stored.warnings),
-        **{name: getattr(stored, name) for name in _AS_STORED},
-        "out": str(run),
-        "inputs": tuple(map(dict, stored.inputs)),
-        "files": tuple(stored.files or ()),
-        "largest": tuple(map(dict, stored.largest_clusters)),
-        "audit": audit,
-    }
-    if stored.passages is not None:
-        load = partial(passage_tables.load_table, run, stored=stored)
-        return PassagesReport(**values, **stored.passages, removed_against=0, load=load)
-    if stored.contamination is not None:
-        load = partial(passage_tables.load_table, run, stored=stored)
-        return ContaminationReport(**values, **stored.contamination, removed_against=0, load=load)
-    return Report(
-        **values,
+    load = load_pairs if run.is_file() else load_table
+    audit = None
+    if stored.audit:
+        audit = Audit.of(dict(stored.audit), schema.missed(schema.PAIRS_FROM_FILES))
+    report = Report(
+        config=config,
+        plan=_plan_of(run, stored, config),
+        num_kept=stored.kept,
+        num_removed=stored.removed,
         removed_against=_removed_against(run, stored),
         decisions=stored.decisions,
-        load=partial(load_pairs if run.is_file() else load_table, run, stored=stored),
+        num_rejected=stored.rejected,
+        num_pairs=stored.pairs,
+        warnings=tuple(stored.warnings),
+        documents=stored.documents,
+        exact_duplicates=stored.exact_duplicates,
+        pairs_verified=stored.pairs_verified,
+        seconds=stored.seconds,
+        bytes_read=stored.bytes_read,
+        peak_memory_bytes=stored.peak_memory_bytes,
+        stages=stored.stages,
+        columns=stored.columns,
+        signature_format=stored.signature_format,
+        load=partial(load, run, stored=stored),
+        out=str(run),
+        inputs=tuple(map(dict, stored.inputs)),
+        files=tuple(stored.files or ()),
+        largest=tuple(map(dict, stored.largest_clusters)),
+        audit=audit,
     )
+    values = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
+    values["load"] = partial(passage_tables.load_table, run, stored=stored)
+    if stored.passages is not None:
+        return PassagesReport(**values, **stored.passages)
+    if stored.contamination is not None:
+        return ContaminationReport(**values, **stored.contamination)
+    return report
 
 
 def _removed_against(run: Path, stored: StoredReport) -> int:

@@ -21,7 +21,11 @@ def kept_of_runs(paths: Sequence[str], out: Path | None = None) -> list[str]:
     found: list[str] = []
     for path in paths:
         runs = [Path(path)] if is_run(Path(path)) else _runs_of(path, out)
-        found += [path] if runs is None else [file for run in runs for file in kept_files(run)]
+        if runs is None:
+            found.append(path)
+        else:
+            for run in runs:
+                found += kept_files(run)
     return found
 
 
@@ -36,9 +40,8 @@ def _runs_of(path: str, out: Path | None) -> list[Path] | None:
     else:
         return None
     reached = [found for entry in entries for found in _reach(entry)]
-    runs, others = (
-        [path for path, is_finished in reached if is_finished == wanted] for wanted in (True, False)
-    )
+    runs = [path for path, is_finished in reached if is_finished]
+    others = [path for path, is_finished in reached if not is_finished]
     if not runs:
         return None
     if others:

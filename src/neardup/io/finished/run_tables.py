@@ -167,19 +167,17 @@ _COLUMNS: Final = {
     "contaminated": schema.contaminated(pa.string(), has_files=True),
     "benchmarks": schema.BENCHMARKS,
 }
+
+
+def _added(columns: pa.Schema, usual: pa.Schema) -> list[pa.Field]:
+    return [field for field in columns if field.name not in usual.names]
+
+
 # Columns that only some runs have.
 _OPTIONAL: Final = (
     schema.clusters(pa.string()).field(_SIZE),
-    *(
-        schema.CONTAINMENT_SELECTION.field(name)
-        for name in schema.CONTAINMENT_SELECTION.names
-        if name not in schema.SELECTION.names
-    ),
-    *(
-        schema.CONTAINMENT_PAIRS.field(name)
-        for name in schema.CONTAINMENT_PAIRS.names
-        if name not in schema.ROW_PAIRS.names
-    ),
+    *_added(schema.CONTAINMENT_SELECTION, schema.SELECTION),
+    *_added(schema.CONTAINMENT_PAIRS, schema.ROW_PAIRS),
 )
 _READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
     ".parquet": partial(pq.read_table, partitioning=None),

@@ -79,8 +79,10 @@ def _shown(value: object) -> str:
 
 def _rows_in(table: pa.Table, names: tuple[str, str], files: _Files) -> I64:
     """The rows over all files that two columns name; -1 for a row that does not exist."""
-    at = pc.index_in(schema.one_array(table.column(names[0])), files.names).fill_null(-1).to_numpy()
-    numbers = table.column(names[1]).to_numpy()
+    file_column, row_column = names
+    named = schema.one_array(table.column(file_column))
+    at = pc.index_in(named, files.names).fill_null(-1).to_numpy()
+    numbers = table.column(row_column).to_numpy()
     # The last entry, which -1 selects, is that of an unknown file.
     sizes = np.append(np.diff(files.first_rows), 0)
     is_there = (numbers >= 1) & (numbers <= sizes[at])
@@ -165,9 +167,8 @@ def _check_similarity(opened: _Opened, *names: str) -> None:
     least = -1 if opened.stored.settings().measure == "cosine" else 0
     for name in names:
         values = opened.table.column(name).to_numpy()
-        opened.require(
-            (values >= least) & (values <= 1), (name,), f"it is a number from {least} to 1"
-        )
+        is_within = (values >= least) & (values <= 1)
+        opened.require(is_within, (name,), f"it is a number from {least} to 1")
 
 
 def _check_order(opened: _Opened) -> None:
@@ -176,20 +177,21 @@ def _check_order(opened: _Opened) -> None:
     num_documents = _num_documents(opened.stored)
     rows = opened.numbers("row")
     positions = opened.numbers("position")
-    opened.require((rows >= 0) & (rows < num_rows), ("row",), f"the run read {num_rows:,} rows")
+    is_read = (rows >= 0) & (rows < num_rows)
+    opened.require(is_read, ("row",), f"the run read {num_rows:,} rows")
     opened.require(np.diff(rows, prepend=-1) > 0, ("row",), "rows ascend")
     # Reference documents have no position.
-    least = np.where(rows < num_references, -1, 0)
-    most = np.where(rows < num_references, -1, num_documents - 1)
+    is_own = rows >= num_references
+    least = np.where(is_own, 0, -1)
+    most = np.where(is_own, num_documents - 1, -1)
     is_within = (positions >= least) & (positions <= most)
     opened.require(
         is_within,
         ("row", "position"),
         f"positions are from 0 to {num_documents - 1:,}, or -1 if reference",
     )
-    own = positions[rows >= num_references]
     is_rising = np.ones(rows.size, np.bool_)
-    is_rising[rows >= num_references] = np.diff(own, prepend=-1) > 0
+    is_rising[is_own] = np.diff(positions[is_own], prepend=-1) > 0
     opened.require(is_rising, ("row", "position"), "positions ascend")
 
 

@@ -8,7 +8,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, Final, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -17,10 +17,14 @@ from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import gather
 from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
+from neardup.io.columns.rejected_rows import BROKEN_CSV, NO_COLUMN, OPEN_QUOTE
 from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.formats.registry import endings
 from neardup.io.records import MARK_COLUMNS, Columns, Edits, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
+
+# The marks of a kept document: kept, and neither a kept id nor a similarity.
+_KEPT_MARKS: Final = ("true", "", "")
 
 
 class _Row(NamedTuple):
@@ -64,17 +68,18 @@ def table(file: InputFile, config: Config, *, without: Collection[str] = ()) -> 
         rows = _rows(stream, file, config)
         header = _header(file, rows)
         names = header.fields if header else []
-        bare: list[str | None] = [None] * len(names)
-        fields = [
-            row.fields if row.reason is None and len(row.fields) == len(names) else bare
-            for row in rows
-        ]
-    columns = zip(*fields, strict=True) if fields else ([] for _ in names)
-    chosen = [
-        (name, column) for name, column in zip(names, columns, strict=True) if name not in without
-    ]
-    arrays = [pa.array(column, pa.large_string()) for _, column in chosen]
-    return pa.Table.from_arrays(arrays, names=[name for name, _ in chosen])
+        columns: list[list[str | None]] = [[] for _ in names]
+        for row in rows:
+            is_whole = row.reason is None and len(row.fields) == len(names)
+            for position, column in enumerate(columns):
+                column.append(row.fields[position] if is_whole else None)
+    arrays = []
+    chosen = []
+    for name, column in zip(names, columns, strict=True):
+        if name not in without:
+            chosen.append(name)
+            arrays.append(pa.array(column, pa.large_string()))
+    return pa.Table.from_arrays(arrays, names=chosen)
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -92,19 +97,19 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         rows = _rows(stream, file, config)
         header = _header(file, rows)
         if header is not None:
-            output.write(
-                _with_fields(header.raw, MARK_COLUMNS.names, delimiter)
-                if config.mark
-                else header.raw
-            )
+            if config.mark:
+                output.write(_with_fields(header.raw, MARK_COLUMNS.names, delimiter))
+            else:
+                output.write(header.raw)
         marks = _marks(verdicts) if config.mark else {}
         sizes = verdicts.sizes(0, verdicts.is_kept.size)
         for number, row in enumerate(rows):
-            if number in marks:
-                output.write(_with_fields(row.raw, [*marks[number], str(sizes[number])], delimiter))
-            elif verdicts.is_kept[number]:
-                kept = ["true", "", "", str(sizes[number])]
-                output.write(_with_fields(row.raw, kept, delimiter) if config.mark else row.raw)
+            is_kept = verdicts.is_kept[number]
+            if is_kept and not config.mark:
+                output.write(row.raw)
+            elif is_kept or number in marks:
+                fields = _KEPT_MARKS if is_kept else marks[number]
+                output.write(_with_fields(row.raw, [*fields, str(sizes[number])], delimiter))
     check_unchanged(file)
 
 
@@ -145,7 +150,9 @@ def _as_record(fields: list[str], raw: bytes, delimiter: str) -> bytes:
 
 
 def _delimiter(file: InputFile, config: Config) -> str:
-    return config.delimiter or ("\t" if endings(file.name)[0] == ".tsv" else ",")
+    if config.delimiter:
+        return config.delimiter
+    return "\t" if endings(file.name)[0] == ".tsv" else ","
 
 
 def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
@@ -285,10 +292,10 @@ def _reason(error: csv.Error, taken: list[bytes]) -> str:
     else:
         swallowed = ""
     if "unexpected end of data" in str(error):
-        return f"a quote opened in this row is never closed{swallowed}"
+        return f"{OPEN_QUOTE}{swallowed}"
     if "new-line character" in str(error):
         return f"a carriage return outside quotes{swallowed}"
-    return f"broken CSV: {error}{swallowed}"
+    return f"{BROKEN_CSV}: {error}{swallowed}"
 
 
 def _header(file: InputFile, rows: Iterator[_Row]) -> _Row | None:
@@ -342,9 +349,8 @@ class _Taker:
         if name is not None and name in self.indices:
             return self._take(row.fields[self.indices[name]])
         if not self._texts:
-            raise gather.RowError(
-                f"no column {', '.join(map(repr, (name,) if name else self.columns.text))}"
-            )
+            wanted = (name,) if name else self.columns.text
+            raise gather.RowError(f"{NO_COLUMN} {', '.join(map(repr, wanted))}")
         return "\n".join([row.fields[index] for index in self._texts])
 
     def column(self, name: str | None, rows: list[list[str]]) -> list[Any] | None:
@@ -387,13 +393,13 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
             rejected.append((number, str(error)))
     rows = [batch[number].fields for number in numbers]
     scores = taker.column(taker.columns.score, rows)
+    if scores is not None:
+        scores = [None if score is None else _number(score) for score in scores]
     values = gather.Values(
         rows=numbers,
         texts=gather.text_array(texts, config),
         ids=taker.column(taker.columns.id, rows),
-        scores=None
-        if scores is None
-        else [None if score is None else _number(score) for score in scores],
+        scores=scores,
         groups=taker.column(taker.columns.group, rows),
         others={name: taker.values(name, rows) for name in taker.columns.others},
     )
@@ -402,24 +408,24 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
 
 def _number(score: str) -> int | float | str:
     """Parse a score as a number if possible, so that 10 is greater than 9."""
+    if "_" in score:  # Python would skip it
+        return score
     for kind in (int, float):
         try:
-            return score if "_" in score else kind(score)
+            return kind(score)
         except ValueError:
             continue
     return score
 
 
 def _marks(verdicts: Verdicts) -> dict[int, list[str]]:
-    columns = (
-        verdicts.removed.tolist(),
-        verdicts.kept_ids.to_pylist(),
-        verdicts.similarities.tolist(),
-    )
-    return {
-        row: ["false", kept_id or "", repr(similarity)]
-        for row, kept_id, similarity in zip(*columns, strict=True)
-    }
+    rows = verdicts.removed.tolist()
+    kept_ids = verdicts.kept_ids.to_pylist()
+    similarities = verdicts.similarities.tolist()
+    marks = {}
+    for row, kept_id, similarity in zip(rows, kept_ids, similarities, strict=True):
+        marks[row] = ["false", kept_id or "", repr(similarity)]
+    return marks
 
 
 def _with_fields(raw: bytes, fields: list[str], delimiter: str) -> bytes:
@@ -428,6 +434,6 @@ def _with_fields(raw: bytes, fields: list[str], delimiter: str) -> bytes:
     buffer = io.StringIO()
     # With these line ends, the writer quotes fields that contain either of the two characters.
     csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(fields)
-    return (
-        record + (delimiter + buffer.getvalue().removesuffix("\r\n")).encode() + raw[len(record) :]
-    )
+    added = delimiter + buffer.getvalue().removesuffix("\r\n")
+    line_end = raw[len(record) :]
+    return record + added.encode() + line_end

@@ -83,12 +83,14 @@ def _check_no_document(file: InputFile, sample: list[bytes]) -> None:
     """Raise for a .json file that is a single JSON document, whose lines are not rows."""
     first = next((line.strip() for line in sample if line.strip()), b"")
     if endings(file.name)[0] == ".json" and (first == b"{" or first.startswith(b"[")):
-        kind = "array" if first.startswith(b"[") else "object"
+        if first.startswith(b"["):
+            kind = "array"
+            hint = "pass format='json'"
+        else:
+            kind = "object"
+            hint = "convert it, for example with jq -c ."
         raise DataError(
-            f"{file.path} is a single JSON {kind}, not JSON Lines (one object per line)",
-            hint="pass format='json'"
-            if kind == "array"
-            else "convert it, for example with jq -c .",
+            f"{file.path} is a single JSON {kind}, not JSON Lines (one object per line)", hint=hint
         )
 
 
@@ -145,10 +147,11 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
 
     def marked(block: bytes, bounds: npt.NDArray[np.int64], first: int) -> bytes:
         marks = marks_of(verdicts, first, first + len(bounds) - 1)
-        rows = [
-            (row, block[bounds[row - first] : bounds[row - first + 1]]) for row in sorted(marks)
-        ]
-        return b"".join([with_mark(line, marks[row]) for row, line in rows])
+        parts = []
+        for row in sorted(marks):
+            start, stop = bounds[row - first : row - first + 2]
+            parts.append(with_mark(block[start:stop], marks[row]))
+        return b"".join(parts)
 
     lines.write_rendered(file, target, marked, config)
 
@@ -211,27 +214,25 @@ def with_mark(line: bytes, mark: bytes) -> bytes:
 
 def marks_of(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
     """The marks of each document from `start` to `stop`, to insert before its closing brace."""
-    sizes = verdicts.sizes(start, stop)
-    kept = np.flatnonzero(verdicts.is_kept[start:stop])
-    marks = {
-        row + start: _mark(True, None, None, size)
-        for row, size in zip(kept.tolist(), sizes[kept].tolist(), strict=True)
-    }
+    sizes = verdicts.sizes(start, stop).tolist()
+    marks = {}
+    for place in np.flatnonzero(verdicts.is_kept[start:stop]).tolist():
+        marks[start + place] = _mark(True, None, None, sizes[place])
     low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
+    rows = verdicts.removed[low:high].tolist()
     kept_ids = verdicts.kept_ids.slice(low, high - low).to_pylist()
     similarities = verdicts.similarities[low:high].tolist()
-    for row, kept_id, similarity in zip(
-        verdicts.removed[low:high].tolist(), kept_ids, similarities, strict=True
-    ):
-        marks[row] = _mark(False, kept_id, similarity, int(sizes[row - start]))
+    for row, kept_id, similarity in zip(rows, kept_ids, similarities, strict=True):
+        marks[row] = _mark(False, kept_id, similarity, sizes[row - start])
     return marks
 
 
 def _mark(is_kept: bool, kept_id: str | None, similarity: float | None, cluster_size: int) -> bytes:
-    values = zip(MARK_COLUMNS.names, (is_kept, kept_id, similarity, cluster_size), strict=True)
-    return b"".join(
-        b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in values
-    )
+    values = (is_kept, kept_id, similarity, cluster_size)
+    parts = []
+    for name, value in zip(MARK_COLUMNS.names, values, strict=True):
+        parts.append(b', "%b": %b' % (name.encode(), msgspec.json.encode(value)))
+    return b"".join(parts)
 
 
 class Rows:
@@ -262,10 +263,8 @@ class Rows:
         self._loose = self._decoder(dict.fromkeys(kinds, Any | UnsetType))
         self._take_text = self._text_taker()
         self._name = self._name_to_cut()
-        self._room: tuple[Any, Any] = (
-            np.empty(0, np.int64),
-            np.empty(0, np.uint8),
-        )  # of `_cut`, for every block
+        # Of `_cut`, for every block.
+        self._room: tuple[Any, Any] = (np.empty(0, np.int64), np.empty(0, np.uint8))
 
     def batches(self, block: bytes, config: Config) -> Iterator[Records]:
         """Decode the lines of a block: all at once, or one by one if one of them is blank or bad."""
@@ -284,9 +283,9 @@ class Rows:
         """Decode some objects, each from its own bytes."""
         rejected: list[tuple[int, str]] = []
         found: set[str] = set()
-        taken = (is_valid and self._all_at_once(group)) or self._one_by_one(
-            group, is_valid, rejected, found
-        )
+        taken = self._all_at_once(group) if is_valid else None
+        if taken is None:
+            taken = self._one_by_one(group, is_valid, rejected, found)
         return self._records(len(group), taken, rejected, found, config)
 
     def _records(
@@ -314,12 +313,12 @@ class Rows:
         """The name of the only text column, if it has no other role."""
         columns = self._columns
         others = (columns.items, columns.id, columns.score, columns.group, *columns.others)
-        is_plain = (
-            len(columns.text) == 1 and "." not in columns.text[0] and columns.text[0] not in others
-        )
-        if columns.items is not None or not is_plain:
+        if columns.items is not None or len(columns.text) != 1:
             return None
-        return np.frombuffer(columns.text[0].encode(errors="surrogatepass"), np.uint8)
+        (name,) = columns.text
+        if "." in name or name in others:
+            return None
+        return np.frombuffer(name.encode(errors="surrogatepass"), np.uint8)
 
     def _cut(self, block: bytes) -> tuple[list[Any], pa.Array] | None:
         """The rows and texts of a block; None if a line does not have exactly one text, or is malformed."""
@@ -333,33 +332,28 @@ class Rows:
             self._room = np.empty(num_ends, np.int64), np.empty(len(block), np.uint8)
         ends = self._room[0][:num_ends]
         rest = self._room[1][: len(block)]
-        num_rest = json_text.cut_texts(
-            np.frombuffer(block, np.uint8), self._name, np.frombuffer(texts, np.uint8), ends, rest
-        )
+        source = np.frombuffer(block, np.uint8)
+        target = np.frombuffer(texts, np.uint8)
+        num_rest = json_text.cut_texts(source, self._name, target, ends, rest)
         if num_rest == json_text.ODD:
             return None
+        lines_without_text = rest[:num_rest].tobytes().removesuffix(b"\n").split(b"\n")
         try:
-            rows = list(
-                map(self._strict.decode, rest[:num_rest].tobytes().removesuffix(b"\n").split(b"\n"))
-            )
+            rows = list(map(self._strict.decode, lines_without_text))
         except _ROW_ERRORS:
             return None
         offsets = ends[: len(rows) + 1].copy()
         texts.resize(int(offsets[-1]), shrink_to_fit=True)
-        return rows, pa.Array.from_buffers(
-            pa.large_string(), len(rows), [None, pa.py_buffer(offsets), texts]
-        )
+        buffers = [None, pa.py_buffer(offsets), texts]
+        return rows, pa.Array.from_buffers(pa.large_string(), len(rows), buffers)
 
     def _all_at_once(self, group: list[bytes]) -> _Taken | None:
         try:
             rows = list(map(self._strict.decode, group))
-            return (
-                range(len(rows)),
-                rows,
-                gather.text_array(list(map(self._take_text, rows)), self._config),
-            )
+            texts = gather.text_array(list(map(self._take_text, rows)), self._config)
         except _ROW_ERRORS:
             return None
+        return range(len(rows)), rows, texts
 
     def _one_by_one(
         self, group: list[bytes], is_valid: bool, rejected: list[tuple[int, str]], found: set[str]
@@ -383,10 +377,12 @@ class Rows:
 
     def _decoder(self, kinds: dict[str, Any]) -> _Decoder:
         required = (_ONE_TEXT, _ITEMS, _WEIGHTED_ITEMS, _NUMBERS)
-        fields: list[Any] = [
-            (self._fields[name], kind) if kind in required else (self._fields[name], kind, UNSET)
-            for name, kind in kinds.items()
-        ]
+        fields: list[Any] = []
+        for name, kind in kinds.items():
+            if kind in required:
+                fields.append((self._fields[name], kind))
+            else:
+                fields.append((self._fields[name], kind, UNSET))
         rename = {field: name for name, field in self._fields.items()}
         try:
             if not any("." in name for name in kinds):  # it may be a path into an object
@@ -418,7 +414,8 @@ class Rows:
 
     def _values(self, name: str, rows: list[Any]) -> list[Any]:
         take = operator.attrgetter(self._fields[name])
-        return [None if value is UNSET else value for value in map(take, rows)]
+        values = map(take, rows)
+        return [None if value is UNSET else value for value in values]
 
     def _is_found(self, name: str, rows: list[Any]) -> bool:
         take = operator.attrgetter(self._fields[name])
@@ -456,10 +453,12 @@ class _AnyNames:
 
     def decode(self, line: bytes, /) -> Any:
         values = self._decoder.decode(line)
-        taken = {field: _value_at(values, name) for name, field in self._fields.items()}
-        return msgspec.convert(
-            {field: value for field, value in taken.items() if value is not UNSET}, self._row
-        )
+        taken = {}
+        for name, field in self._fields.items():
+            value = _value_at(values, name)
+            if value is not UNSET:
+                taken[field] = value
+        return msgspec.convert(taken, self._row)
 
 
 def _value_at(values: dict[str, Any], name: str) -> Any:

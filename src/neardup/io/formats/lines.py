@@ -36,7 +36,8 @@ def split(file: InputFile) -> list[tuple[int, int]]:
         count = 1
     else:
         count = max(1, -(-file.size // records.PART_BYTES))
-    return list(itertools.pairwise(file.size * part // count for part in range(count + 1)))
+    bounds = [file.size * part // count for part in range(count + 1)]
+    return list(itertools.pairwise(bounds))
 
 
 def read(

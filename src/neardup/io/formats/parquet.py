@@ -62,9 +62,8 @@ def split(file: InputFile) -> list[tuple[int, int]]:
 
 
 def _spans(metadata: Any) -> list[tuple[int, int]]:
-    return join_parts(
-        [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
-    )
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return join_parts([group.total_byte_size for group in groups])
 
 
 def column_names(file: InputFile, config: Config) -> list[str] | None:  # noqa: ARG001
@@ -78,20 +77,15 @@ def read(
 ) -> Iterator[Records]:
     """Read the documents of some row groups, batch by batch."""
     with _open(file) as parquet, readable(file, _KIND):
-        names = [
-            name
-            for name in wanted_names(columns)
-            if outer_column(parquet.schema_arrow, name) is not None
-        ]
+        schema = parquet.schema_arrow
+        names = [name for name in wanted_names(columns) if outer_column(schema, name) is not None]
         groups = range(*span)
-        num_rows, num_written = (
-            _batch_rows(row_bytes(file, parquet, groups, chosen)) for chosen in (names, None)
-        )
+        num_fitting = _batch_rows(row_bytes(file, parquet, groups, names))
+        num_written = _batch_rows(row_bytes(file, parquet, groups, None))
         # A multiple of the rows per write, so that batches kept in memory need not be concatenated.
-        for batch in _batches(
-            parquet, groups, names, max(1, num_rows // num_written) * num_written
-        ):
-            stays = _can_stay(batch, parquet.schema_arrow)
+        num_rows = max(1, num_fitting // num_written) * num_written
+        for batch in _batches(parquet, groups, names, num_rows):
+            stays = _can_stay(batch, schema)
             for piece in decoded_pieces(batch):
                 found = batch_records(piece, columns, config)
                 yield dataclasses.replace(found, columns=piece) if stays else found
@@ -120,15 +114,12 @@ def _batch_rows(row_bytes: float) -> int:
 
 def _can_stay(batch: pa.RecordBatch, schema: pa.Schema) -> bool:
     """Whether kept rows can be written from these columns: sliced and concatenated anywhere, next to other columns."""
-    is_plain = all(
-        pa.types.is_primitive(kind) or kind in _TEXT_TYPES for kind in batch.schema.types
-    )
+    kinds = batch.schema.types
+    is_plain = all(pa.types.is_primitive(kind) or kind in _TEXT_TYPES for kind in kinds)
+    is_distinct = len(set(schema.names)) == len(schema)
     # A dotted path may name a column or a field of another one.
-    return (
-        is_plain
-        and len(set(schema.names)) == len(schema)
-        and not any("." in name for name in schema.names)
-    )
+    has_path = any("." in name for name in schema.names)
+    return is_plain and is_distinct and not has_path
 
 
 def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> None:
@@ -146,14 +137,10 @@ def write(file: InputFile, target: str, verdicts: Verdicts, config: Config) -> N
         schema = output_schema(parquet.schema_arrow, mark=config.mark, edits=edits)
         every_row = _all_rows(file, parquet, spans, verdicts)
         rows = output_batches(file, every_row, verdicts, mark=config.mark, in_slices=True)
-        most_rows = min(
-            _group_rows(parquet.metadata), int(_GROUP_BYTES / max(spans.values(), default=1.0))
-        )
-        with pq.ParquetWriter(
-            output,
-            schema,
-            **_layout(parquet.metadata, schema, mark=config.mark or edits is not None),
-        ) as writer:
+        num_fitting = int(_GROUP_BYTES / max(spans.values(), default=1.0))
+        most_rows = min(_group_rows(parquet.metadata), num_fitting)
+        layout = _layout(parquet.metadata, schema, mark=config.mark or edits is not None)
+        with pq.ParquetWriter(output, schema, **layout) as writer:
             for table in _row_groups(rows, max(1, most_rows)):
                 writer.write_table(table, row_group_size=table.num_rows)
 
@@ -201,12 +188,8 @@ def _completed(
     others = _even(parquet, range(*span), names, num_rows) if names else None
     for first in range(0, table.num_rows, num_rows):
         # Usually no copy: the batches that were read have the same length.
-        columns = {
-            name: one_array(column)
-            for name, column in zip(
-                table.column_names, table.slice(first, num_rows).columns, strict=True
-            )
-        }
+        piece = table.slice(first, num_rows)
+        columns = {name: one_array(piece.column(name)) for name in piece.column_names}
         if others is not None:
             other = next(others)
             columns |= dict(zip(names, other.columns, strict=True))
@@ -214,9 +197,8 @@ def _completed(
 
 
 def _group_rows(metadata: Any) -> int:
-    return max(
-        (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)), default=1
-    )
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return max((group.num_rows for group in groups), default=1)
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
@@ -247,14 +229,20 @@ def _layout(metadata: Any, schema: pa.Schema, *, mark: bool) -> dict[str, Any]:
     paths = _leaf_paths(schema)
     # Writers name the levels of lists differently, so columns are matched by position; marks are
     # stored like the first.
-    stored = dict(zip(paths, chunks + chunks[:1] * (len(paths) - len(chunks)), strict=True))
+    num_marks = len(paths) - len(chunks)
+    codecs: dict[str, str] = {}
+    with_dictionary: list[str] = []
+    with_statistics: list[str] = []
+    for path, chunk in zip(paths, chunks + chunks[:1] * num_marks, strict=True):
+        codecs[path] = chunk.compression.replace("UNCOMPRESSED", "NONE")
+        if _has_useful_dictionary(chunk):
+            with_dictionary.append(path)
+        if chunk.is_stats_set:
+            with_statistics.append(path)
     return {
-        "compression": {
-            path: chunk.compression.replace("UNCOMPRESSED", "NONE")
-            for path, chunk in stored.items()
-        },
-        "use_dictionary": [path for path, chunk in stored.items() if _has_useful_dictionary(chunk)],
-        "write_statistics": [path for path, chunk in stored.items() if chunk.is_stats_set],
+        "compression": codecs,
+        "use_dictionary": with_dictionary,
+        "write_statistics": with_statistics,
         "write_page_index": any(chunk.has_column_index for chunk in chunks),
         "use_deprecated_int96_timestamps": any(chunk.physical_type == "INT96" for chunk in chunks),
         "sorting_columns": None if mark else group.sorting_columns or None,

@@ -1,7 +1,7 @@
-"""Pages of Parquet files: what their headers say, and how often values of a dictionary are used.
+"""What the page headers of Parquet files say about dictionaries.
 
-pyarrow (26.0) exposes neither, so they are parsed here. Files may be hostile: whatever cannot be
-understood is unknown.
+pyarrow (26.0) does not expose them, so they are parsed here. Files may be hostile: whatever cannot
+be understood is unknown.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 # Most page headers are shorter; one with statistics may hold two values. Longer ones than the
@@ -22,18 +20,12 @@ _PAGE_TYPE = 1
 _UNCOMPRESSED_SIZE = 2
 _COMPRESSED_SIZE = 3
 _DATA_PAGE = 5
-_DICTIONARY_PAGE = 7
 _DATA_PAGE_V2 = 8
 _NUM_VALUES = 1
 _ENCODING = 2
-_LEVELS_ENCODING = 3
 _ENCODING_V2 = 4
-_LEVEL_BYTES_V2 = 5
-_REPETITION_BYTES_V2 = 6
-_IS_COMPRESSED_V2 = 7
 _IS_DICTIONARY_PAGE: Final = 2
 _DICTIONARY_ENCODINGS: Final = (2, 8)
-_RLE: Final = 3
 # Types of the compact protocol.
 _TRUE = 1
 _FALSE = 2
@@ -43,16 +35,6 @@ _BINARY = 8
 _LIST = 9
 _SET = 10
 _STRUCT = 12
-# Beyond these, references are left to pyarrow: a Python loop over the runs would take too long, and
-# unpacking a byte of references takes 64 bytes.
-_MAX_RUNS: Final = 1 << 12
-_MAX_ENTRIES: Final = 1 << 20
-_MAX_PAGE_BYTES: Final = 1 << 18
-_MAX_BITS: Final = 32
-# How many values refer to the same entry if that is not known; more than any column chunk has.
-_ALL: Final = 1 << 63
-# Names of codecs that pyarrow spells differently in metadata and for decompression.
-_CODECS: Final = {"LZ4": "lz4_raw"}
 # What parsing damaged or hostile bytes raises.
 _UNKNOWN: Final = (
     KeyError,
@@ -70,48 +52,32 @@ class Dictionary(NamedTuple):
     """The dictionary of a column chunk, according to its pages.
 
     num_encoded: the values of the chunk that refer to it; num_bytes: its size;
-    comes_first: whether no other value precedes those that refer to it;
-    most_used: how many values at most refer to the same entry.
+    comes_first: whether no other value precedes those that refer to it.
     """
 
     num_encoded: int
     num_bytes: int
     comes_first: bool
-    most_used: int
 
     @property
     def most_decoded(self) -> int:
-        """The largest number of bytes that the values that refer to the dictionary can take.
-
-        The entries together take no more than the dictionary, so if each is used once, so do the
-        decoded values.
-        """
-        return self.most_used * self.num_bytes
+        """The largest number of bytes that the values that refer to the dictionary can take."""
+        return self.num_encoded * self.num_bytes
 
 
-class _Page(NamedTuple):
-    """A data page that refers to the dictionary: where its contents are, and its header."""
-
-    offset: int
-    header: dict[int, Any]
-
-
-def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dictionary | None:
+def find_dictionary(source: Any, chunk: Any) -> Dictionary | None:
     """Return the dictionary of a column chunk; None if its pages cannot be read.
 
     Args:
         source: the file, for random access.
         chunk: the metadata of a column chunk that has a dictionary and is not repeated.
-        max_definition_level: 0 if no value can be null.
     """
-    num_encoded = num_plain = num_bytes = num_entries = 0
+    num_encoded = num_plain = num_bytes = 0
     comes_first = True
-    pages = []
     try:
-        for offset, header in _headers(source, chunk):
+        for header in _headers(source, chunk):
             if header[_PAGE_TYPE] == _IS_DICTIONARY_PAGE:
                 num_bytes += header[_UNCOMPRESSED_SIZE]
-                num_entries += header[_DICTIONARY_PAGE][_NUM_VALUES]
             for page_kind, encoding in ((_DATA_PAGE, _ENCODING), (_DATA_PAGE_V2, _ENCODING_V2)):
                 if page_kind not in header:
                     continue
@@ -119,30 +85,20 @@ def find_dictionary(source: Any, chunk: Any, max_definition_level: int) -> Dicti
                 if num_values < 0:
                     return None
                 if header[page_kind][encoding] in _DICTIONARY_ENCODINGS:
-                    pages.append(_Page(offset, header))
                     num_encoded += num_values
                     comes_first = comes_first and not num_plain
                 else:
                     num_plain += num_values
     except _UNKNOWN:
         return None
-    if (
-        num_encoded + num_plain < chunk.num_values
-    ):  # pyarrow may read pages that were not found here
+    # pyarrow may read pages that were not found here.
+    if num_encoded + num_plain < chunk.num_values:
         return None
-    return Dictionary(
-        num_encoded,
-        num_bytes,
-        comes_first,
-        min(
-            num_encoded,
-            _most_used(source, chunk.compression, pages, num_entries, max_definition_level),
-        ),
-    )
+    return Dictionary(num_encoded, num_bytes, comes_first)
 
 
-def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, dict[int, Any]]]:
-    """Iterate over the page headers of a column chunk, with the offset where the contents of the page begin."""
+def _headers(source: Any, chunk: Any) -> Iterator[dict[int, Any]]:
+    """Iterate over the page headers of a column chunk."""
     offset = chunk.dictionary_page_offset
     stop = offset + chunk.total_compressed_size
     if chunk.data_page_offset < offset:
@@ -151,88 +107,8 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, dict[int, Any]]]:
         header, size = _read_header(source, offset, stop)
         if min(header[_COMPRESSED_SIZE], header[_UNCOMPRESSED_SIZE]) < 0:
             raise ValueError("a page has a negative size")
-        yield offset + size, header
+        yield header
         offset += size + header[_COMPRESSED_SIZE]
-
-
-def _most_used(
-    source: Any, codec: str, pages: list[_Page], num_entries: int, max_definition_level: int
-) -> int:
-    """Return how many values at most refer to the same entry of the dictionary: all, if the pages are not understood.
-
-    Only the pages of references are read, a few bits per value; the dictionary itself is not.
-    """
-    largest = max((page.header[_UNCOMPRESSED_SIZE] for page in pages), default=0)
-    if not 0 <= num_entries <= _MAX_ENTRIES or largest > _MAX_PAGE_BYTES:
-        return _ALL
-    uses = np.zeros(num_entries, np.int64)
-    try:
-        for page in pages:
-            _count_uses(_references(source, codec, page, max_definition_level), uses)
-    except _UNKNOWN:
-        return _ALL
-    return int(uses.max(initial=0))
-
-
-def _references(source: Any, codec: str, page: _Page, max_definition_level: int) -> bytes:
-    """Return the encoded references of a data page: a byte for their width in bits, then runs."""
-    header = page.header
-    data = source.read_at(header[_COMPRESSED_SIZE], page.offset)
-    if _DATA_PAGE_V2 in header:
-        own = header[_DATA_PAGE_V2]
-        level_bytes = own[_LEVEL_BYTES_V2] + own[_REPETITION_BYTES_V2]
-        if min(own[_LEVEL_BYTES_V2], own[_REPETITION_BYTES_V2]) < 0:
-            raise ValueError("the levels of a page have a negative size")
-        rest: bytes = data[level_bytes:]
-        size = header[_UNCOMPRESSED_SIZE] - level_bytes
-        if own.get(_IS_COMPRESSED_V2, True):
-            return _decompressed(rest, codec, size)
-        return rest
-    contents = _decompressed(data, codec, header[_UNCOMPRESSED_SIZE])
-    if not max_definition_level:
-        return contents
-    if header[_DATA_PAGE][_LEVELS_ENCODING] != _RLE:
-        raise ValueError("the levels of a page are not run-length encoded")
-    return contents[4 + int.from_bytes(contents[:4], "little") :]
-
-
-def _decompressed(data: bytes, codec: str, size: int) -> bytes:
-    if codec == "UNCOMPRESSED":
-        return data
-    return bytes(pa.Codec(_CODECS.get(codec, codec.lower())).decompress(data, size, asbytes=True))
-
-
-def _count_uses(data: bytes, uses: npt.NDArray[np.int64]) -> None:
-    """Add how often each entry is used; raise ValueError or IndexError if the references are not valid.
-
-    Runs are repeated values, or packed ones in groups of eight; the last group may be padded, which
-    counts too many.
-    """
-    width = data[0]
-    at = 1
-    num_runs = 0
-    if width > _MAX_BITS:
-        raise ValueError("references of too many bits")
-    while at < len(data):
-        num_runs += 1
-        if num_runs > _MAX_RUNS:
-            raise ValueError("too many runs")
-        head, at = _unsigned(data, at)
-        count = head >> 1
-        if head & 1:
-            packed = np.frombuffer(data, np.uint8, count * width, at)
-            at += count * width
-            bits = np.zeros((count * 8, 0), np.uint8)
-            if width:
-                bits = np.unpackbits(packed, bitorder="little").reshape(-1, width)
-            found = np.bincount(bits @ (1 << np.arange(width, dtype=np.int64)), minlength=uses.size)
-            if found.size > uses.size:
-                raise ValueError("a reference to an entry that does not exist")
-            uses += found
-        else:
-            num_bytes = -(-width // 8)
-            uses[int.from_bytes(data[at : at + num_bytes], "little")] += count
-            at += num_bytes
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:

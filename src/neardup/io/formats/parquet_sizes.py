@@ -1,9 +1,8 @@
 """How many bytes the rows of a Parquet file take once they are decoded, from metadata, pages and dictionaries.
 
 A dictionary stores repeated values once, so decoded rows may take far more than the file says. The
-pages say how many values are dictionary-encoded, and how often the same one is used. If these
-values could take much memory, pyarrow reads them once as references to the dictionary, and what
-they refer to is added up.
+headers of the pages say how many values are dictionary-encoded. If these values could take much
+memory, pyarrow reads them once as references to the dictionary, and what they refer to is added up.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def _longest_known(file: InputFile, parquet: Any, source: Any, number: int, inde
         if is_remote(file.path):
             found = None
         else:
-            found = find_dictionary(source, chunk, leaf.max_definition_level)
+            found = find_dictionary(source, chunk)
         longest = 0
         if found is None or found.most_decoded > _LONGEST_SHARE * BATCH_BYTES:
             if found is not None and found.comes_first:

@@ -36,6 +36,13 @@ class BigArrays:
         self._mapped.append(mapped)
         return np.frombuffer(mapped, kind)
 
+    def file(self, name: str) -> Path | None:
+        """Return a path for a file of numbers, None in memory."""
+        if self._folder is None:
+            return None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder / name
+
     @property
     def are_mapped(self) -> bool:
         """Whether any array is in a file."""

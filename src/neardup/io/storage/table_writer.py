@@ -72,10 +72,13 @@ def _json_values(column: pa.ChunkedArray) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values
-    return [
-        msgspec.Raw(repr(value).encode()) if value is not None and math.isfinite(value) else None
-        for value in values
-    ]
+    numbers: list[msgspec.Raw | None] = []
+    for value in values:
+        if value is None or not math.isfinite(value):
+            numbers.append(None)
+        else:
+            numbers.append(msgspec.Raw(repr(value).encode()))
+    return numbers
 
 
 class _WrittenLines(list[str]):
