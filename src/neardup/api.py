@@ -542,6 +542,11 @@ def _choose_engine(
     if chosen.keep == KEEP_NOTHING:
         raise ConfigError(
             f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
-            hint="use 'first', 'last' or 'longest', or find passages",
+            hint="use 'first', 'last' or 'longest', or call neardup.find_passages",
+        )
+    if chosen.cut:
+        raise ConfigError(
+            "`cut` is for passages: documents are kept or removed as a whole",
+            hint="leave it out, or call neardup.find_passages",
         )
     return chosen, None if isinstance(engine, str) else engine

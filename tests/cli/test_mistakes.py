@@ -58,6 +58,9 @@ WRONG = {
     "containment": "2",
     "where": "lang",
     "since": "yesterday",
+    "min_words": "0",
+    "min_count": "1",
+    "min_left": "0",
 }
 # Only reading the files shows whether these are right: the run fails, and names the column or the
 # path.
@@ -82,6 +85,7 @@ ARGUMENTS = {
     "dedup": ["pages.jsonl", "-o", "out"],
     "pairs": ["pages.jsonl", "-o", "out.csv"],
     "neighbours": ["pages.jsonl"],
+    "passages": ["pages.jsonl", "-o", "out"],
     "compare": ["pages.jsonl", "pages.jsonl"],
     "plan": ["pages.jsonl"],
     "audit": ["clean"],

@@ -27,7 +27,8 @@ def configured(*arguments):
 
 def test_every_setting_is_an_option_of_dedup_and_nothing_else_is():
     own = {"inputs", "out", "update", "report", "as_json", "quiet"}
-    assert {parameter.name for parameter in dedup.params} == set(FIELDS) | own
+    of_passages = {"min_words", "min_count", "min_left", "cut"}
+    assert {parameter.name for parameter in dedup.params} == set(FIELDS) - of_passages | own
     assert set(options.SETTINGS) == set(FIELDS)
 
 

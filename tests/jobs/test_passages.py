@@ -476,9 +476,11 @@ def test_settings_that_do_not_apply_are_refused(settings, message):
         neardup.find_passages(["a text"], **settings)
 
 
-def test_no_document_of_a_cluster_can_be_kept_by_none():
-    with pytest.raises(neardup.NearDupError, match="`keep` 'none' is for passages"):
-        neardup.deduplicate(["a", "b"], keep="none")
+@pytest.mark.parametrize(("name", "value"), [("keep", "none"), ("cut", True)])
+def test_settings_of_passages_are_refused_where_whole_documents_are_removed(name, value):
+    for job in (neardup.deduplicate, neardup.find_pairs, neardup.neighbours):
+        with pytest.raises(neardup.NearDupError, match=f"`{name}` .*is for passages"):
+            job(["a", "b"], **{name: value})
 
 
 def test_all_rows_rejected_is_an_error_and_leaves_nothing(tmp_path):

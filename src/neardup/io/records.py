@@ -30,6 +30,17 @@ MARK_COLUMNS: Final = pa.schema(
 )
 
 
+# What a search for passages adds instead; spans are in code points.
+MARKED_SPAN: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+PASSAGE_MARKS: Final = pa.schema(
+    [
+        pa.field("neardup_repeated_words", pa.int64()),
+        pa.field("neardup_repeated_share", pa.float64()),
+        pa.field("neardup_passages", pa.list_(MARKED_SPAN)),
+    ]
+)
+
+
 class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A file of documents; there may be a million of them.
 

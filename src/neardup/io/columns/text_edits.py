@@ -12,18 +12,9 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.io.columns.text_cuts import TextCuts
-from neardup.io.records import InputFile
+from neardup.io.records import MARKED_SPAN, PASSAGE_MARKS, InputFile
 
 I64 = npt.NDArray[np.int64]
-_SPAN: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
-# What a search for passages adds to every row with `mark`; spans are in code points.
-PASSAGE_MARKS: Final = pa.schema(
-    [
-        pa.field("neardup_repeated_words", pa.int64()),
-        pa.field("neardup_repeated_share", pa.float64()),
-        pa.field("neardup_passages", pa.list_(_SPAN)),
-    ]
-)
 _TEXT_TYPES: Final = (pa.string(), pa.large_string(), pa.string_view())
 
 
@@ -42,7 +33,8 @@ class PassageMarks:
         begin, end = np.searchsorted(self.rows, [first, stop]).tolist()
         bounds = np.searchsorted(self.rows[begin:end], np.arange(first, stop + 1))
         spans = pa.StructArray.from_arrays(
-            [pa.array(self.starts[begin:end]), pa.array(self.ends[begin:end])], fields=list(_SPAN)
+            [pa.array(self.starts[begin:end]), pa.array(self.ends[begin:end])],
+            fields=list(MARKED_SPAN),
         )
         return [
             pa.array(self.words[first:stop]),

@@ -18,9 +18,16 @@ from neardup.io import records
 from neardup.io.columns import gather
 from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
 from neardup.io.columns.rejected_rows import BROKEN_CSV, NO_COLUMN, OPEN_QUOTE
-from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.formats.registry import endings
-from neardup.io.records import MARK_COLUMNS, Columns, Edits, InputFile, Records, Verdicts
+from neardup.io.records import (
+    MARK_COLUMNS,
+    PASSAGE_MARKS,
+    Columns,
+    Edits,
+    InputFile,
+    Records,
+    Verdicts,
+)
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
 
 # The marks of a kept document: kept, and neither a kept id nor a similarity.

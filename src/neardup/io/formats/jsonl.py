@@ -29,10 +29,17 @@ from neardup.io.columns.json_reasons import (
     reason_against_texts,
 )
 from neardup.io.columns.oversize import Oversize
-from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.formats import lines
 from neardup.io.formats.registry import endings
-from neardup.io.records import MARK_COLUMNS, Columns, Edits, InputFile, Records, Verdicts
+from neardup.io.records import (
+    MARK_COLUMNS,
+    PASSAGE_MARKS,
+    Columns,
+    Edits,
+    InputFile,
+    Records,
+    Verdicts,
+)
 from neardup.io.streams import check_unchanged
 from neardup.kernels import json_text
 

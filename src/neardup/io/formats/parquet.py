@@ -23,12 +23,12 @@ from neardup.io.columns.arrow_rows import (
     wanted_names,
 )
 from neardup.io.columns.column_checks import outer_column
-from neardup.io.columns.text_edits import PASSAGE_MARKS
 from neardup.io.formats.parquet_sizes import BUFFER_BYTES, row_bytes
 from neardup.io.records import (
     BATCH_BYTES,
     BATCH_ROWS,
     MARK_COLUMNS,
+    PASSAGE_MARKS,
     Columns,
     InputFile,
     Records,
