@@ -549,4 +549,10 @@ def _choose_engine(
             "`cut` is for passages: documents are kept or removed as a whole",
             hint="leave it out, or call neardup.find_passages",
         )
+    for name in ("remove", "item_column", "weights_from"):
+        if getattr(chosen, name):
+            raise ConfigError(
+                f"`{name}` is for the items of benchmarks",
+                hint="leave it out, or call neardup.decontaminate",
+            )
     return chosen, None if isinstance(engine, str) else engine

@@ -32,6 +32,7 @@ EXPORTED = [
         "audit",
         "buckets",
         "compare",
+        "decontaminate",
         "deduplicate",
         "explain",
         "find_pairs",

@@ -642,3 +642,11 @@ def test_an_index_has_no_items(tmp_path):
         index.insert("a", ITEM)
     with pytest.raises(neardup.NearDupError, match="an index, which has no items"):
         neardup.decontaminate(["a text"], against=tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"remove": True}, {"item_column": "question"}, {"weights_from": "found"}]
+)
+def test_other_jobs_refuse_settings_of_items(settings):
+    with pytest.raises(neardup.NearDupError, match="is for the items of benchmarks"):
+        neardup.deduplicate(["a text"], **settings)
