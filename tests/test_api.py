@@ -700,7 +700,7 @@ def test_find_pairs_without_pairs_is_an_error():
 def test_report_names_the_format_of_the_signatures():
     assert (
         neardup.deduplicate(["a"]).as_dict()["signature_format"]
-        == "fast-2 word-5 perm-128 seed-1 unicode-14.0"
+        == "fast-3 word-5 perm-128 seed-1 unicode-14.0"
     )
 
 

@@ -135,6 +135,12 @@ def find_composing(folder: Path, chars: Characters, is_nfc_no: Flags) -> Flags:
     return composes
 
 
+def are_invisible() -> Flags:
+    marked = np.zeros(NUM_CODE_POINTS, dtype=np.bool_)
+    marked[list(map(ord, layout.INVISIBLE_CHARACTERS))] = True
+    return marked
+
+
 def build_entries(folder: Path, chars: Characters) -> npt.NDArray[np.uint32]:
     """Return one entry per code point."""
     normalization = folder / "DerivedNormalizationProps.txt"
@@ -149,6 +155,7 @@ def build_entries(folder: Path, chars: Characters) -> npt.NDArray[np.uint32]:
         layout.COMPOSES: find_composing(folder, chars, is_nfc_no),
         layout.SPACE: having(folder / "PropList.txt", "White_Space") & chars.is_known,
         layout.UNKNOWN: ~chars.is_known,
+        layout.INVISIBLE: are_invisible(),
     }
     distance = find_folded(folder, chars, kinds).astype(np.int64) - np.arange(NUM_CODE_POINTS)
     entries = (distance & layout.FOLD_MASK).astype(np.uint32) | (

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.engines.base import (
     I64,
     Advance,
@@ -168,8 +169,10 @@ def sketch_documents(
 ) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
     is_held = holds_items(config)
-    is_sampled = is_open(config)
-    columns = schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore))
+    is_set = config.measure in SET_MEASURES
+    is_sampled = is_set and is_open(config)
+    has_shingles = is_sampled or (is_set and plan.is_exact)
+    columns = schema.sketches(plan.bands, has_shingles=has_shingles, ignores=bool(config.ignore))
     secret = engine.secret
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
@@ -273,6 +276,8 @@ def _measure(where: Rows, state: _Sketched[Table, Rows]) -> Contents:
     engine = state.engine
     sketches = state.sketches
     shingles = engine.total(sketches, "num_shingles", where)
+    if state.config.measure not in SET_MEASURES:
+        return Contents(documents=engine.total(sketches, None, where), shingles=shingles)
     if shingles > MAX_SHINGLES:
         return Contents(documents=0, shingles=shingles)
 
@@ -293,7 +298,9 @@ def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Ta
     documents = state.documents
     plan = state.plan
     tally = Tally(advance)
-    if plan.is_exact:
+    if plan.is_exact and state.config.measure not in SET_MEASURES:
+        links = _compare_all(where, state, tally)
+    elif plan.is_exact:
         postings = _prefixes(where, state, tally)
         step = partial(link_prefixes, threshold=plan.threshold)
         links = engine.map_groups(postings, [_POSTINGS_VIEW], step, None, no_progress)
@@ -309,6 +316,19 @@ def _connect(where: Rows, state: _Sketched[Table, Rows], advance: Advance) -> Ta
         step = partial(of_references, column="component", num_references=documents.num_references)
         components = engine.map_tables([components], step, schema.COMPONENTS)
     return components
+
+
+def _compare_all(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table:
+    """The links of every two documents that are a pair, for measures that no prefix filter knows."""
+    # Other runs do without its kernels.
+    from neardup.stages.link_all import AllPairs, to_compared
+
+    engine = state.engine
+    documents = state.documents
+    step = engine.counting(to_compared, tally)
+    compared = engine.map_read("compared", documents, state.sketches, where, step, schema.COMPARED)
+    steps = AllPairs(config=state.config, num_references=documents.num_references)
+    return engine.map_block_pairs(compared, steps, schema.LINKS, tally.add)
 
 
 def _prefixes(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table:

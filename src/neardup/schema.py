@@ -30,6 +30,8 @@ DOCUMENTS = pa.schema(
 CLASSES = pa.schema([_ROW, ("representative", pa.int64())])
 # The shingles of a document, unsorted, salted by its group.
 SETS = pa.schema([_ROW, ("shingles", pa.large_list(pa.int64()))])
+# Documents that are compared with all others.
+COMPARED = pa.schema([_ROW, ("group", pa.int64()), ("text", pa.large_binary())])
 # The figures by which method="auto" chooses, per document; linked_documents: 1 if the exact join
 # cannot rule it out;
 # linked_shingles: its num_shingles in that case.
@@ -134,14 +136,14 @@ def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(held, schema=None if held else DOCUMENTS)
 
 
-def sketches(num_bands: int, *, is_sampled: bool = False, ignores: bool = False) -> pa.Schema:
+def sketches(num_bands: int, *, has_shingles: bool = False, ignores: bool = False) -> pa.Schema:
     """Return the schema of sketched documents: sizes, set digest, offset of the set in memory, and band keys.
 
-    Without bands, the set itself replaces them; if it is sampled, the sampled shingles follow them.
+    With `has_shingles`, the set follows, or where there are bands a sample of it.
     If shingles are ignored, only_ignored is 1 for a document that has no others, else 0.
     """
     keys = [(key_column(band), pa.int64()) for band in range(num_bands)]
-    if is_sampled or not keys:
+    if has_shingles:
         shingles = [("shingles", pa.large_list(pa.int64()))]
     else:
         shingles = []

@@ -89,3 +89,8 @@ def test_texts_with_few_distinct_words_are_compared_quickly(num_words):
     check("spam " * num_words, "spam " * (num_words // 2) + "egg " + "spam " * (num_words // 3))
     check(*(" ".join(chance.choices("abc", k=num_words)) for _ in "ab"))
     assert time.process_time() - began < 15
+
+
+def test_words_that_differ_in_invisible_characters_are_equal():
+    text = "Die Donau\u00addampf\u00adschiff\u00adfahrt beginnt"
+    assert num_equal(differ(text, "Die Donaudampfschifffahrt\u200b beginnt")) == 3

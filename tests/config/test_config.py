@@ -17,6 +17,7 @@ import pytest
 import neardup
 from neardup.config import Config, DrawnSeed
 from neardup.errors import ConfigError, NearDupError
+from neardup.measures.jaccard import signature_format
 
 # docs/settings.md lists them.
 DEFAULTS = {
@@ -576,14 +577,6 @@ def test_a_measure_with_one_bit_slots_has_more_slots(measure, num_perm):
         ({"measure": "weighted", "dimension": 4}, "`dimension` needs a vector measure"),
         ({"measure": "cosine", "packed": True}, "`packed` needs the measure 'hamming'"),
         (
-            {"measure": "cosine", "method": "exact"},
-            "the exact join compares by 'jaccard', got `measure` 'cosine'",
-        ),
-        (
-            {"measure": "weighted", "recall": 1},
-            "the exact join compares by 'jaccard', got `measure` 'weighted'",
-        ),
-        (
             {"measure": "weighted", "multiset": True},
             "`multiset` and the measure 'weighted' cannot be combined",
         ),
@@ -607,3 +600,18 @@ def test_given_settings_are_not_part_of_equality_or_fingerprint():
     assert Config(threshold=0.8) == Config()
     assert Config(threshold=0.8).fingerprint() == Config().fingerprint()
     assert "given" not in Config().as_dict()
+
+
+def test_settings_for_an_older_format_are_equal_and_lead_to_that_format():
+    older = Config(size=3).for_format("fast-2 word-3 perm-128 seed-1 unicode-14.0")
+    assert older == Config(size=3)
+    assert older.fingerprint() == Config(size=3).fingerprint()
+    assert older.separates_invisible
+    assert Config.of(older, threshold=0.5).separates_invisible
+    assert not older.for_format("fast-3 word-3 perm-128 seed-1 unicode-14.0").separates_invisible
+    assert signature_format(older) == "fast-2 word-3 perm-128 seed-1 unicode-14.0"
+
+
+@pytest.mark.parametrize("settings", [{"items_column": "items"}, {"measure": "cosine"}], ids=str)
+def test_formats_without_texts_have_no_older_folding(settings):
+    assert not Config(**settings).for_format("fast-2 items").separates_invisible

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import neardup
 from neardup import Index
 from neardup.config import Config
-from neardup.errors import DataError
+from neardup.errors import ConfigError, DataError
 from neardup.index import sqlite
 from neardup.index.candidates import CandidateSearch
 from neardup.index.merge import merge_segments
@@ -28,6 +29,9 @@ GOLDEN = Path(__file__).parent / "golden"
 PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text("utf-8")
 SETTINGS = new_settings(Config.of(size=2, num_perm=16, bands=2, rows=4, seed=1), "shingles")
 TEXTS = ["to be or not to be", "or not to be", "..."]
+
+
+OLDER = SETTINGS._replace(config=SETTINGS.config.for_format("fast-2 word-2"))
 
 
 def sketches():
@@ -46,15 +50,15 @@ def test_a_segment_matches_the_golden_file(tmp_path):
 
 
 def test_a_segment_of_version_1_is_read_and_merged_into_one_of_version_2(tmp_path):
-    old = Segment(GOLDEN / "three-1.run", SETTINGS.layout)
+    old = Segment(GOLDEN / "three-1.run", OLDER.layout)
     assert old.check() is None
     assert "bitmaps" not in old.arrays
     assert [array.tolist() for array in CandidateSearch(old, sketches(), 0.1, 0).find()] == [
         [0, 1],
         [0, 1],
     ]
-    merge_segments(tmp_path / "new.run", [old], [np.ones(3, np.bool_)], SETTINGS.layout)
-    assert (tmp_path / "new.run").read_bytes() == (GOLDEN / "three.run").read_bytes()
+    merge_segments(tmp_path / "new.run", [old], [np.ones(3, np.bool_)], OLDER.layout)
+    assert (tmp_path / "new.run").read_bytes() == (GOLDEN / "three-fast-2.run").read_bytes()
 
 
 def test_an_unflushed_sketch_matches_the_golden_file():
@@ -128,9 +132,9 @@ def test_an_index_of_version_1_is_upgraded_when_it_is_opened_for_writing(version
         assert index.get("alias").doc_id == "a"
         assert index.get("c").payload == {"n": 1}
         assert index.query("some words 1 that every text repeats", k=1)[0].doc_id == "b"
-        index.insert("d", "a text that is new")
+        index.remove("c")
     with Index.open(version_1, read_only=True) as index:
-        assert (len(index), index.check()) == (4, [])
+        assert (len(index), index.check()) == (2, [])
 
 
 def test_an_index_of_version_1_cannot_be_read_before_its_upgrade(version_1):
@@ -158,3 +162,100 @@ def test_an_index_of_another_version_is_refused_with_a_hint(tmp_path):
     with pytest.raises(DataError, match="has the format 3, but this neardup reads 2") as caught:
         Index.open(tmp_path / "i")
     assert "build the index again" in caught.value.hint
+
+
+# The indexes fast-2-*.index: written before invisible characters were dropped.
+
+PLAIN = "the ferry to the island leaves every morning at nine from the second pier"
+HYPHENS = "Die Donau\u00addampf\u00adschiff\u00adfahrt fährt im Sommer jeden Morgen um neun von der zweiten Brücke ab"
+ADDITIONS = {
+    "insert": lambda index: index.insert("new", PLAIN),
+    "insert_many": lambda index: index.insert_many({"new": PLAIN}),
+    "insert_new": lambda index: index.insert_new("new", PLAIN),
+    "insert_new_many": lambda index: index.insert_new_many({"new": PLAIN}),
+    "put": lambda index: index.put("new", PLAIN),
+    "put_many": lambda index: index.put_many({"new": PLAIN}),
+    "replace": lambda index: index.replace("spaces", PLAIN),
+    "merge": lambda index: index.merge(index),
+}
+
+
+@pytest.fixture(params=["text", "shingles"])
+def fast_2(request, tmp_path):
+    return Path(shutil.copytree(GOLDEN / f"fast-2-{request.param}.index", tmp_path / "old.index"))
+
+
+def similarities(matches):
+    return {match.doc_id: match.similarity for match in matches}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_index_of_the_older_folding_answers_as_it_did(fast_2, read_only):
+    with Index.open(fast_2, read_only=read_only) as index:
+        assert index.info()["signature_format"].startswith("fast-2 word-2 ")
+        assert index.check() == []
+        same = {"zero width": 1.0, "spaces": 1.0, "joined": 1.0}
+        assert similarities(index.query(PLAIN)) == same
+        assert similarities(index.query(PLAIN.replace(" ", "\u200b"))) == same
+        assert similarities(index.query(HYPHENS))["hyphens"] == 1
+        assert similarities(index.query(HYPHENS))["no hyphens"] < 1
+        found = index.query_many({"q": PLAIN}).to_pydict()
+        assert sorted(found["doc_id"]) == sorted(same)
+
+
+def test_an_index_of_the_older_folding_is_exported_shrunk_and_compacted(fast_2, tmp_path):
+    with Index.open(fast_2) as index:
+        assert index.export(tmp_path / "all.jsonl") == 5
+        assert index.remove("joined") == 1
+        index.compact()
+        index.snapshot(tmp_path / "copy.index")
+        assert index.repair().lost == []
+    with Index.open(tmp_path / "copy.index", read_only=True) as index:
+        assert index.check() == []
+        assert sorted(similarities(index.query(PLAIN))) == ["spaces", "zero width"]
+
+
+@pytest.mark.parametrize("addition", ADDITIONS)
+def test_documents_cannot_be_added_to_an_index_of_the_older_folding(fast_2, addition):
+    with Index.open(fast_2) as index:
+        with pytest.raises(DataError, match=r"`fast-2 word-2 .* writes `fast-3 word-2 ") as caught:
+            ADDITIONS[addition](index)
+        assert f"`neardup index export {fast_2} -o FILE.jsonl`" in caught.value.hint
+        assert len(index) == 5
+
+
+def test_an_index_of_the_older_folding_is_built_again_from_its_texts(tmp_path):
+    shutil.copytree(GOLDEN / "fast-2-text.index", tmp_path / "old.index")
+    with Index.open(tmp_path / "old.index", read_only=True) as old:
+        old.export(tmp_path / "all.jsonl")
+        settings = {name: getattr(old.config, name) for name in ("size", "num_perm", "threshold")}
+    with Index.create(tmp_path / "new.index", store="text", **settings) as index:
+        index.insert_many(
+            tmp_path / "all.jsonl", config=Config.of(index.config, id_column="doc_id")
+        )
+        assert len(index) == 5
+        assert similarities(index.query(HYPHENS)) == {"hyphens": 1.0, "no hyphens": 1.0}
+
+
+def test_a_run_against_an_index_of_the_older_folding_says_how_to_build_it_again(fast_2, tmp_path):
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text('{"id": "a", "text": "some words"}\n', "utf-8")
+    with pytest.raises(ConfigError, match=r"signatures jaccard fast-2 .* fast-3 ") as caught:
+        neardup.deduplicate(
+            str(pages),
+            against=str(fast_2),
+            out=tmp_path / "out",
+            size=2,
+            num_perm=16,
+            threshold=0.5,
+        )
+    assert "build the index again" in caught.value.hint
+
+
+def test_an_index_of_items_has_the_format_it_had(tmp_path):
+    with Index.create(tmp_path / "items.index", items_column="items") as index:
+        assert index.info()["signature_format"].startswith("fast-2 items ")
+        index.insert("a", ["bread", "milk"])
+    with Index.open(tmp_path / "items.index") as index:
+        index.insert("b", ["bread", "milk"])
+        assert sorted(similarities(index.query(["bread", "milk"]))) == ["a", "b"]

@@ -116,7 +116,7 @@ def test_the_finished_run_can_be_opened_and_is_the_same_for_any_threads(tmp_path
         ({"cluster": "components"}, "`cluster` 'components' needs files"),
         (
             {"size": 3},
-            "has signatures jaccard fast-2 word-5 .*, but those of the run are jaccard fast-2 word-3",
+            "has signatures jaccard fast-3 word-5 .*, but those of the run are jaccard fast-3 word-3",
         ),
         ({"threshold": 0.5}, "below that of the index"),
         ({"measure": "containment", "method": "auto"}, "has signatures"),

@@ -163,9 +163,9 @@ def finished(tmp_path):
 def test_a_run_with_signatures_of_an_older_format_can_be_read_and_not_audited(finished):
     out = finished.parent / "out"
     path = out / "report.json"
-    path.write_text(path.read_text("utf-8").replace("fast-2", "fast-1"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("fast-3", "fast-1"), "utf-8")
     with pytest.raises(
-        DataError, match=r"signatures of the format `fast-1 .*this version computes `fast-2 "
+        DataError, match=r"signatures of the format `fast-1 .*this version computes `fast-3 "
     ) as error:
         neardup.audit(out)
     assert "run neardup dedup again" in error.value.hint

@@ -58,6 +58,7 @@ def test_auto_gives_the_result_of_the_method_it_chooses(
 ):
     give_room(room)
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
+    monkeypatch.setattr(costs, "SMALL_COST", 0.0)
     auto = corpora.deduplicate(inputs, tmp_path / "auto", **AUTO | run)
     asked = corpora.deduplicate(inputs, tmp_path / "asked", **AUTO | run | {"method": method})
     assert auto.plan.method == method
@@ -70,6 +71,7 @@ def test_auto_gives_the_result_of_the_method_it_chooses(
 @pytest.mark.parametrize("method", PRICES)
 def test_auto_changes_a_result_only_by_what_lsh_may_miss(method, inputs, monkeypatch, tmp_path):
     monkeypatch.setattr(costs, "FAIR_PRICE", PRICES[method])
+    monkeypatch.setattr(costs, "SMALL_COST", 0.0)
     found = corpora.pair_rows(corpora.deduplicate(inputs, tmp_path / "auto", **AUTO).pairs, FIRSTS)
     lsh = corpora.pair_rows(
         corpora.deduplicate(inputs, tmp_path / "lsh", **AUTO | {"method": "lsh"}).pairs, FIRSTS

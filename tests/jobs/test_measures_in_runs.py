@@ -82,6 +82,7 @@ def run(measure, source=None, *, call=neardup.find_pairs, **settings):
     settings = {
         "measure": measure,
         "threshold": THRESHOLDS[measure],
+        "method": "lsh",
         "recall": 0.9998,
         "num_perm": 1024,
     } | settings

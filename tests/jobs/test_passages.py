@@ -72,6 +72,7 @@ def test_places_passages_and_offsets_are_those_of_the_oracle(seed, min_words, vo
         ["東京都の人口は増えている", "はい、東京都の人口は増えている。"],
         ["\u0958\u0959 a b c d", "क़ख़ A B C D"],
         ["q\u0307\u0323 x y z w v", "q\u0323\u0307 x y z w v"],
+        ["cafe\u00ad\u0301 a\u200bu lait s'il vous", "Café au lait s'il vous"],
     ],
 )
 def test_offsets_are_those_of_the_text_as_it_came_in_any_normal_form(texts):

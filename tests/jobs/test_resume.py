@@ -471,7 +471,7 @@ def test_a_work_folder_with_signatures_of_an_older_format_is_named_and_stops_the
 ):
     start(before="kill_at_finish(7)")
     path = tmp_path / WORK / "manifest.json"
-    path.write_text(path.read_text("utf-8").replace("fast-2", "fast-1"), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("fast-3", "fast-1"), "utf-8")
     stopped = start()
     assert stopped.code == 2
     assert "signatures were fast-1 word-5" in stopped.stderr

@@ -35,9 +35,10 @@ VOCABULARY = """
 the Harbour BRIDGE don't e-mail x² a1 _ 7 2024 3.14 ab1234567890123456789 internationalisierung
 Café naïve straße ÅNGSTRÖM Ⱥlias ſharp ﬁne Ǆ İstanbul ΣΟΦΌΣ σοφός Ἀθῆναι Москва ЁЛКА їжак
 العربية كِتَاب ١٢٣ हिन्दी क्षत्रिय १२ ไทย กำลัง ๑๒ ລາວ ខ្មែរ မြန်မာ
-東京 カード ひらがな 人々 〇 中文分词 한국어 Ⅷ 😀 👩‍💻 𝒳 𠀀 １９
+東京 カード ひらがな 人々 〇 中文分词 한국어 Ⅷ 😀 👩‍💻 𝒳 𠀀 １９ می\u200cروم Donau\u00addampf \ufeff
 """.split()
-BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ", ". ", "", " – ")
+BLANKS = (" ", "  ", "\n", "\t", "\u00a0", "\u3000", ", ", ". ", "", " – ", "\u00ad", " \u200b ")
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 # One of each kind of invalid UTF-8: truncated, overlong, a surrogate, above U+10FFFF, a lone
 # continuation, never valid.
 INVALID = {
@@ -676,3 +677,92 @@ def test_nothing_is_read_past_the_last_item(pattern):
         assert run(shingle.shingle_items, guarded(data), [0, len(data)]) == run_documents(
             "shingle_items", [data]
         )
+
+
+# Invisible characters
+
+
+def with_invisible(rng, text):
+    """Put invisible characters between any two characters, at the beginning and at the end."""
+    parts = []
+    for character in ["", *text]:
+        parts += [character, "".join(rng.choices(INVISIBLE, k=rng.choice((0, 0, 1, 2))))]
+    return "".join(parts)
+
+
+@KERNELS
+@FLAGS
+def test_invisible_characters_change_no_shingle_of_text_in_normal_form(name, fold_numbers):
+    rng = random.Random(40)
+    for size in (1, 2, 5):
+        for num_words in (1, 3, 40):
+            text = nfc("".join(filter(lambda c: c not in INVISIBLE, random_text(rng, num_words))))
+            options = {"size": size, "fold_numbers": fold_numbers}
+            assert hashes_of(name, with_invisible(rng, text), **options) == hashes_of(
+                name, text, **options
+            )
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"fold_numbers": True, "multiset": True}, {"normalise": "nfkc"}, {"fold_accents": True}],
+    ids=str,
+)
+def test_invisible_characters_change_no_shingle_of_any_text(unit, settings):
+    rng = random.Random(41)
+    marks = [
+        "e\u0301",
+        "a\u0323\u0302",
+        "\u1100\u1161\u11a8",
+        "か\u3099",
+        "ﬁ",
+        "क\u094dष",
+        "12",
+        "\u0301",
+        "ab ",
+    ]
+    for _ in range(60):
+        text = "".join(rng.choice([*marks, *BLANKS[:8]]) for _ in range(rng.randrange(1, 30)))
+        found, expected = (
+            neardup.shingles(each, unit=unit, size=2, **settings).tolist()
+            for each in (with_invisible(rng, text), text)
+        )
+        assert found == expected
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_a_mark_joins_its_letter_across_an_invisible_character(unit):
+    for between in INVISIBLE:
+        found = neardup.shingles(f"caf e{between}\u0301", unit=unit, size=1)
+        assert found.tolist() == neardup.shingles("caf \u00e9", unit=unit, size=1).tolist()
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+def test_a_document_of_invisible_characters_has_no_shingles(unit):
+    for document in (INVISIBLE, "\u00ad", "\ufeff" * 200):
+        assert neardup.shingles(document, unit=unit).size == 0
+    assert neardup.find_pairs([INVISIBLE, "\u00ad", ""], unit=unit).pairs.num_rows == 0
+
+
+def test_invisible_characters_separate_words_with_the_table_of_fast_2():
+    old = tuple(unicode.load_table(separates_invisible=True))
+    source = readonly("Donau\u00addampf".encode())
+    shingles, ends, is_normal = (
+        np.zeros(16, np.uint64),
+        np.zeros(2, np.int64),
+        np.zeros(1, np.bool_),
+    )
+    shingle.shingle_words(
+        source, np.array([0, source.size]), old, 1, shingle_key(1), False, shingles, ends, is_normal
+    )
+    assert shingles[: ends[-1]].tolist() == hashes_of("shingle_words", "donau dampf")
+
+
+def test_a_page_with_soft_hyphens_equals_the_page_without_them():
+    words = "Donaudampfschifffahrt und Eisenbahngesellschaft fahren wieder bis Weihnachten ans andere Ufer".split()
+    plain_page = f"<html><body><p>{' '.join(words)}</p></body></html>"
+    hyphens = " ".join(f"{word[:3]}&shy;{word[3:]}&#8203;" for word in words)
+    page = f"<html><body><p>{hyphens}</p></body></html>"
+    for unit in ("word", "char"):
+        assert neardup.compare(page, plain_page, html=True, unit=unit).jaccard == 1

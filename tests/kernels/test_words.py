@@ -71,7 +71,7 @@ def random_texts(seed, count=5, most=120):
 
 
 @given(
-    st.lists(st.text(st.sampled_from("aZ9éß東İ\u0301 .,\n"), max_size=90), max_size=3),
+    st.lists(st.text(st.sampled_from("aZ9éß東İ\u0301\u00ad\u200b .,\n"), max_size=90), max_size=3),
     st.booleans(),
 )
 def test_compiled_hashes_and_places_are_those_of_plain_python(texts, fold_numbers):
@@ -172,3 +172,22 @@ def test_pieces_of_a_buffer_are_copied_end_to_end(data, drawn):
         gathered = np.zeros(ends[-1], np.uint8)
         kernel(readonly(data), np.array([start for start, _ in cuts], np.int64), ends, gathered)
         assert gathered.tobytes() == b"".join(data[start:stop] for start, stop in cuts)
+
+
+@pytest.mark.parametrize(
+    ("text", "standing"),
+    [
+        ("co\u00adop shop", ["co\u00adop", "shop"]),
+        ("\u200bone\u00ad two\ufeff", ["one", "two"]),
+        ("x" * 62 + "\u00ad " + "y" * 70, ["x" * 62, "y" * 70]),
+        ("x" * 62 + "\u00ad" + "y" * 70, ["x" * 62 + "\u00ad" + "y" * 70]),
+        ("z\u00ad" + " " * 64 + "w", ["z", "w"]),
+    ],
+)
+def test_invisible_characters_stand_in_words_and_not_at_their_ends(text, standing):
+    data, offsets = joined([text])
+    for kernels in (words, PLAIN):
+        starts, stops, ends = located(kernels.locate_words, data, offsets)
+        spans = zip(starts, stops, strict=True)
+        assert [data[start:stop].decode() for start, stop in spans] == standing
+    assert hashed(words.hash_words, data, offsets)[1] == ends

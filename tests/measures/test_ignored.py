@@ -187,3 +187,14 @@ def test_a_run_on_files_its_audit_and_its_explanation_agree(run, header, tmp_pat
     audited = run("audit", "out")
     assert audited.code == 1
     assert "ignore-" in audited.stderr
+
+
+def test_ignored_shingles_follow_the_folding_of_the_run(tmp_path):
+    (tmp_path / "header.txt").write_text("Donau\u00addampf\u00adschiff und mehr", "utf-8")
+    config = Config(ignore=tmp_path / "header.txt", size=1)
+    older = config.for_format("fast-2 word-1")
+    texts = pa.array(["Donaudampfschiff und mehr davon", "Donau dampf schiff und mehr davon"])
+    for settings in (config, older, config):
+        sets = text_sets(texts, settings)
+        expected = [1, 4] if settings is config else [2, 1]
+        assert [end - start for start, end in pairwise(sets.ends.tolist())] == expected

@@ -39,6 +39,9 @@ TEXTS = {
     "accents": "Straße, Café, naïve, ÅNGSTRÖM; ΣΟΦΌΣ σοφός; Ёлка їжак",
     "decomposed": unicodedata.normalize("NFD", "Café naïve ÅNGSTRÖM 한국어 が Ёлка"),
     "scripts": "العربية हिन्दी क्षत्रिय ภาษาไทย ລາວ ខ្មែរ မြန်မာ 東京タワー ひらがな 中文分词 한국어 Ⅷ x²",
+    "invisible": "\ufeffDonau\u00addampf\u200bschiff e\u00ad\u0301 می\u200cروم क्\u200dष ภา\u200bษา "
+    "1\u20602 \u00ad a \u200d b",
+    "invisible only": "\u00ad\u200b \u200c\u200d\u2060\ufeff",
     "long words": f"{'donaudampfschifffahrt' * 4} {'x' * 16} {'x' * 17} {'é' * 40} end of the long words",
     "long": " ".join(
         f"line {number} of the long document, number {number * number}." for number in range(200)
@@ -155,17 +158,17 @@ def test_the_golden_file_has_no_other_entries(golden):
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        ({}, "fast-2 word-5 perm-128 seed-1 unicode-14.0"),
-        ({"sketch": "minhash"}, "minhash-2 word-5 perm-128 seed-1 unicode-14.0"),
-        ({"unit": "char", "size": 9, "num_perm": 16}, "fast-2 char-9 perm-16 seed-1 unicode-14.0"),
-        ({"seed": 7, "multiset": True}, "fast-2 word-5 perm-128 seed-7 unicode-14.0 multiset"),
+        ({}, "fast-3 word-5 perm-128 seed-1 unicode-14.0"),
+        ({"sketch": "minhash"}, "minhash-3 word-5 perm-128 seed-1 unicode-14.0"),
+        ({"unit": "char", "size": 9, "num_perm": 16}, "fast-3 char-9 perm-16 seed-1 unicode-14.0"),
+        ({"seed": 7, "multiset": True}, "fast-3 word-5 perm-128 seed-7 unicode-14.0 multiset"),
         (
             {"fold_numbers": True, "html": True},
-            "fast-2 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main",
+            "fast-3 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main",
         ),
         (
             {"html": True, "html_content": "all"},
-            "fast-2 word-5 perm-128 seed-1 unicode-14.0 html-all",
+            "fast-3 word-5 perm-128 seed-1 unicode-14.0 html-all",
         ),
         ({"items_column": "products", "size": 9}, "fast-2 items perm-128 seed-1 unicode-14.0"),
     ],

@@ -44,7 +44,7 @@ def test_a_shingle_is_sampled_in_all_documents_or_none(unit):
     texts = corpus(1)
     config = Config(unit=unit)
     batch = sketch(documents_of(texts), plan_for(config), config, is_sampled=True)
-    assert batch.schema == schema.sketches(plan_for(config).bands, is_sampled=True)
+    assert batch.schema == schema.sketches(plan_for(config).bands, has_shingles=True)
     for text, sampled in zip(texts, batch.column("shingles").to_pylist(), strict=True):
         whole = neardup.shingles(text, unit=unit)
         assert set(np.array(sampled, np.int64).view(np.uint64)) == set(

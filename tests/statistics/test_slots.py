@@ -162,7 +162,9 @@ def test_a_run_finds_pairs_at_the_threshold_as_often_as_it_promises(measure):
     found = promised = 0
     for seed in (1, 2, 3):
         given = {"items": source} if measure == "weighted" else {"source": source}
-        report = neardup.find_pairs(**given, measure=measure, threshold=0.8, seed=seed)
+        report = neardup.find_pairs(
+            **given, measure=measure, threshold=0.8, seed=seed, method="lsh"
+        )
         expected = [(row, row + num_pairs) for row in range(num_pairs)]
         pairs = {(pair["doc_a"], pair["doc_b"]) for pair in report.pairs.to_pylist()}
         found += len(pairs.intersection(expected))

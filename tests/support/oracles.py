@@ -52,6 +52,10 @@ ONE_TOKEN_A_CHARACTER = (
 )
 
 
+# Nobody sees them, so they split no word: soft hyphen, zero-width characters, word joiner, byte order mark.
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+
+
 def fold_case(character: str) -> str:
     """Simple case folding: one character for one character, or none at all (so `ß` and `İ` stay)."""
     candidates = (character.casefold(), character.lower())
@@ -59,6 +63,7 @@ def fold_case(character: str) -> str:
 
 
 def normalize(text: str, form: str = "nfc", *, without_accents: bool = False) -> str:
+    text = "".join(character for character in text if character not in INVISIBLE)
     text = unicodedata.normalize(form.upper(), text)
     if without_accents:
         letters = [

@@ -97,7 +97,12 @@ def _warm_measures() -> None:
                 neardup.find_pairs(path, threshold=0.3, **given)
                 for cluster, per_cluster in (("leader", 1), ("components", 2)):
                     neardup.deduplicate(
-                        path, threshold=0.3, cluster=cluster, per_cluster=per_cluster, **given
+                        path,
+                        threshold=0.3,
+                        cluster=cluster,
+                        per_cluster=per_cluster,
+                        method="lsh",
+                        **given,
                     )
         give_room(1_000)
     Memory.room = room  # type: ignore[method-assign]

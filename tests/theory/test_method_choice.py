@@ -41,6 +41,54 @@ def test_a_small_run_is_exact_whatever_its_postings():
     )
 
 
+def test_few_documents_are_joined_exactly_whatever_lsh_costs():
+    records = Contents(
+        documents=7300,
+        shingles=376_000,
+        postings=200_000,
+        linked_documents=7300,
+        linked_shingles=370_000,
+    )
+    price = costs.exact_seconds(records, is_held=False) / costs.lsh_seconds(records, PLAN)
+    assert price > costs.FAIR_PRICE
+    assert costs.choose(records, PLAN, is_held=False) == Choice(
+        method="exact",
+        reason="exact join: it finds every pair, and the documents are few (376,000 shingles)",
+    )
+    more = dataclasses.replace(records, linked_documents=14_600, linked_shingles=740_000)
+    assert costs.worst_seconds(more, is_held=False) > costs.SMALL_COST
+    assert costs.choose(more, PLAN, is_held=False).method == "lsh"
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({"measure": "cosine", "dimension": 64}, 12_910),
+        ({"measure": "euclidean", "dimension": 64}, 10_000),
+        ({"measure": "hamming", "dimension": 64}, 18_257),
+        ({"measure": "weighted"}, 4_880),
+    ],
+    ids=str,
+)
+def test_vectors_are_compared_exactly_up_to_a_number_of_operations(settings, most):
+    plan = plan_for(Config(**settings))
+    assert is_open(Config(**settings))
+    methods = []
+    for documents in (most, most + 1):
+        items = 10 * documents if plan.measure == "weighted" else documents
+        found = Contents(documents=documents, shingles=items)
+        methods.append(costs.decide(found, plan, is_held=False).method)
+    assert methods == ["exact", "lsh"]
+
+
+def test_the_reason_counts_the_operations():
+    plan = plan_for(Config(measure="cosine", dimension=64))
+    found = costs.choose_all_pairs(Contents(documents=100_000, shingles=100_000), plan)
+    assert found.reason == (
+        "LSH: comparing all 100,000 documents with each other would take 480 billion operations"
+    )
+
+
 def test_many_false_candidates_of_short_sets_call_for_lsh():
     baskets = Contents(documents=10**6, shingles=10**7, postings=10**6, linked_shingles=5 * 10**6)
     assert costs.choose(baskets, PLAN, is_held=True).method == "exact"
@@ -70,7 +118,8 @@ def test_recomputing_sets_adds_to_the_cost():
         ({"bands": 20}, "lsh", "LSH: bands or rows are given"),
         ({"rows": 5}, "lsh", "LSH: bands or rows are given"),
         ({"threshold": 1}, "lsh", "LSH: at threshold 1 it finds every pair too"),
-        ({"measure": "cosine"}, "lsh", "LSH: the exact join compares by jaccard, not by cosine"),
+        ({"measure": "cosine", "rows": 5}, "lsh", "LSH: bands or rows are given"),
+        ({"measure": "cosine", "recall": 1}, "exact", "exact join: recall 1 requires every pair"),
     ],
     ids=str,
 )

@@ -353,6 +353,8 @@ def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
         "e\u0301",
         "x",
         "ナ",
+        "\u00ad",
+        "\ufeff",
     ]
     page = tab.open()
     script = page.evaluate("document.querySelector('script:not([type])').textContent")

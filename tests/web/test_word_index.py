@@ -179,3 +179,10 @@ def test_the_words_of_the_made_run_are_found_as_plain_python_finds_them(served):
         ]
         assert name in expected
         assert [row["id"] for row in served.search(" ".join(words) + " ")["rows"]] == expected
+
+
+def test_invisible_characters_split_no_word():
+    texts = ["Die Donau\u00addampf\u00adschiff\u00adfahrt", "Die Donau dampf"]
+    assert find(texts, "donaudampfschifffahrt ") == [0]
+    assert find(texts, "donau\u200bdampf\u00adschiff") == [0]
+    assert find(texts, "dampf ") == [1]

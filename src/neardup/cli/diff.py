@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels.unicode import drop_invisible
+
 Numbers = npt.NDArray[np.int64]
 
 # Scripts written without spaces, where a character counts as a word (docs/decisions/0002).
@@ -76,13 +78,16 @@ def word_lines(text: str) -> Numbers:
 
 
 def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbers]:
-    """Give equal words, or lines, of two texts equal numbers; white space around and between words does not count."""
+    """Give equal words, or lines, of two texts equal numbers.
+
+    White space around and between words and invisible characters do not count.
+    """
     numbers: dict[str, int] = {}
     return _number(words_a, numbers), _number(words_b, numbers)
 
 
 def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
-    plain = (" ".join(word.split()) for word in words)
+    plain = (drop_invisible(" ".join(word.split())) for word in words)
     return np.array([numbers.setdefault(word, len(numbers)) for word in plain], np.int64)
 
 

@@ -24,7 +24,7 @@ from neardup.cli.count_words import counted
 from neardup.cli.symbols import ASCII, UNICODE, Symbols
 from neardup.cli.usage import as_options
 from neardup.cli.visible import visible, visible_json, visible_lines
-from neardup.config.checks import asks_containment
+from neardup.config.checks import SET_MEASURES, asks_containment
 from neardup.theory.plan import Plan
 
 if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs needs none of them
@@ -332,7 +332,10 @@ def _symbols(console: Console) -> Symbols:
 def plan(chosen: Plan) -> None:
     """Print what a plan promises: its curve, a table of chances and, with inputs, what a run will cost."""
     if chosen.is_exact:
-        bands = "method exact: no bands; candidates share one of their rarest shingles"
+        if chosen.measure in SET_MEASURES:
+            bands = "method exact: no bands; candidates share one of their rarest shingles"
+        else:
+            bands = "method exact: no bands; every two documents are compared"
         _print_lines([f"{chosen.judgement().capitalize()}.", bands])
     else:
         _print_curve(chosen)

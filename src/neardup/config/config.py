@@ -10,6 +10,7 @@ import secrets
 from typing import Any, Final, Self, Unpack, cast, get_args
 
 from neardup.config.checks import (
+    SET_MEASURES,
     as_bytes,
     as_columns,
     as_encoding,
@@ -84,18 +85,26 @@ _NOT_IN_FINGERPRINT: Final = frozenset(
 # With less memory, the imports alone leave no room to work.
 MIN_MEMORY: Final = 400 * 10**6
 DEFAULT_MAX_DOCUMENT: Final = 256 * 10**6
+# Signatures of texts before invisible characters were dropped (docs/decisions/0040); items are not folded.
+_SEPARATING_FORMATS: Final = ("fast-2", "minhash-2")
 
 
-class _RecordsGiven:
-    """Records which settings were given explicitly; not part of equality or of the fingerprint."""
+class _BesidesSettings:
+    """What comes with the settings but is none: not part of equality or of the fingerprint.
 
-    __slots__ = ("given",)
+    given: which settings were given explicitly; separates_invisible: whether invisible characters separate words,
+    as they did for an older version, whose runs and indexes are read with these settings.
+    """
+
+    __slots__ = ("given", "separates_invisible")
     given: frozenset[str]
+    separates_invisible: bool
 
     def __new__(cls, **settings: Any) -> Self:
         """Record the names before the settings are checked."""
         made = super().__new__(cls)
         object.__setattr__(made, "given", frozenset(settings))
+        object.__setattr__(made, "separates_invisible", False)
         return made
 
 
@@ -104,7 +113,7 @@ class DrawnSeed(int):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Config(_RecordsGiven):
+class Config(_BesidesSettings):
     """Every setting of a run, checked.
 
     Attributes:
@@ -353,6 +362,20 @@ class Config(_RecordsGiven):
             )
         before = frozenset() if base is None else base.given
         object.__setattr__(made, "given", before | frozenset(given))
+        if base is not None:
+            object.__setattr__(made, "separates_invisible", base.separates_invisible)
+        return made
+
+    def for_format(self, signature_format: str) -> Self:
+        """Return the settings for reading what was written with signatures of this format, also by an older version."""
+        is_older = signature_format.partition(" ")[0] in _SEPARATING_FORMATS
+        has_texts = self.measure in SET_MEASURES and self.items_column is None
+        return self.with_invisible(separates=is_older and has_texts)
+
+    def with_invisible(self, *, separates: bool) -> Self:
+        """Return these settings with invisible characters that separate words, or are dropped."""
+        made = self.of(self)
+        object.__setattr__(made, "separates_invisible", separates)
         return made
 
     def as_dict(self) -> dict[str, Any]:

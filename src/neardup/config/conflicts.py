@@ -102,11 +102,6 @@ def _check_method(config: Any) -> None:
             hint="pass method='exact', which finds every pair, or recall=0.999",
         )
     if config.asks_exact:
-        if config.measure not in SET_MEASURES:
-            raise ConfigError(
-                f"the exact join compares by 'jaccard', got `measure` {config.measure!r}",
-                hint="leave `method` out, and pass a recall below 1",
-            )
         for name in ("bands", "rows"):
             if getattr(config, name) is not None:
                 if config.method == "exact":

@@ -162,6 +162,20 @@ class ComponentSteps(NamedTuple):
     cost: Callable[[I64, I64], I64]
 
 
+class PairSteps(Protocol):
+    """How every two documents are compared."""
+
+    def block(self, batch: pa.RecordBatch) -> Any:
+        """Prepare a block of documents to be compared."""
+
+    def link(self, block: Any, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
+        """Link the documents of a block with those of a piece.
+
+        `position` is that of the first one of the piece in the block, or the size of the block;
+        each is compared with the documents of the block before its own position.
+        """
+
+
 class Engine(Protocol[Table, Rows]):
     """Where stages run: on the threads of one process, or on a cluster. All engines return equal rows.
 
@@ -175,6 +189,7 @@ class Engine(Protocol[Table, Rows]):
         connected_components           the components of the link graph
         map_components                 read the documents of components again, and verify them
         map_read                       read selected documents again
+        map_block_pairs                process every row with every other one
         map_table, map_tables, lookup  process the rows of tables, and join columns of another table
         count, total                   aggregate a table
         counting                       report how many rows a step is done with
@@ -265,6 +280,11 @@ class Engine(Protocol[Table, Rows]):
 
         Sets kept in memory replace the texts; if some are missing, the documents are read again.
         """
+
+    def map_block_pairs(
+        self, table: Table, steps: PairSteps, schema: pa.Schema, advance: Advance
+    ) -> Table:
+        """Compare every two rows of a table from `map_read`, block by block. The result can be consumed once."""
 
     def map_table(
         self,

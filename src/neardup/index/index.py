@@ -34,6 +34,7 @@ from neardup.index.result_types import (
 from neardup.index.search import QueryOptions, search
 from neardup.index.settings import (
     check_alike,
+    check_current,
     check_durability,
     check_id,
     check_same,
@@ -384,6 +385,7 @@ class Index(ReadableIndex):
 
     def merge(self, other: Index) -> int:
         """Insert all documents of another index, all or none; return their number."""
+        check_current(self._settings, self.path)
         self._check_alike(other)
         return self._store.change(
             lambda change: other._store.read(
@@ -392,6 +394,7 @@ class Index(ReadableIndex):
         )
 
     def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:
+        check_current(self._settings, self.path)
         return Document(
             0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload)
         )

@@ -17,7 +17,14 @@ from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
 from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
 from neardup.index.search import QueryOptions, check_query, search
-from neardup.index.settings import IndexSettings, check_id, for_reading, is_id
+from neardup.index.settings import (
+    IndexSettings,
+    check_current,
+    check_id,
+    for_reading,
+    is_id,
+    rebuilding,
+)
 from neardup.index.sketches import Sketches
 from neardup.index.store import Store
 from neardup.measures.registry import measure_of
@@ -116,9 +123,13 @@ class ReadableIndex:
             for settings in (self.config, config)
         )
         if mine != theirs:
+            if self.config.separates_invisible:
+                hint = f"if the settings are the same, build the index again: {rebuilding(self._settings, self.path)}"
+            else:
+                hint = "run with the settings that the index was created with"
             raise ConfigError(
                 f"the index {self.path} has signatures {mine}, but those of the run are {theirs}",
-                hint="run with the settings that the index was created with",
+                hint=hint,
             )
         self._options(None, config.threshold)
 
@@ -188,6 +199,8 @@ class ReadableIndex:
         payload: Any = "",
         expires: Any = "",
     ) -> tuple[Iterator[Batch], IndexSettings]:
+        if named:
+            check_current(self._settings, self.path)
         chosen = self._settings._replace(config=for_reading(self.config, config or self.config))
         facts = FactSource(payload, expires, chosen.config)
         return batches_of(source, chosen.config, ids=ids, named=named, facts=facts), chosen

@@ -132,7 +132,9 @@ def _check_together(config: Config, store: str, *, containment: bool) -> None:
 def stored_settings(folder: Path, meta: dict[str, Any]) -> IndexSettings:
     """Return the settings that the index in a folder was created with."""
     try:
-        config = Config.of(**meta["settings"], method="lsh")
+        config = Config.of(**meta["settings"], method="lsh").for_format(
+            str(meta.get("signature_format"))
+        )
         check_choice("store", meta["store"], STORES)
         _check_together(config, meta["store"], containment=meta["containment"] is True)
         settings = IndexSettings(
@@ -148,9 +150,36 @@ def stored_settings(folder: Path, meta: dict[str, Any]) -> IndexSettings:
             raise DataError(
                 f"the index {folder} has the {name.replace('_', ' ')} {was.get(name)}, but this neardup has"
                 f" {now[name]}",
-                hint="use the neardup that wrote it, or build the index again",
+                hint=f"use the neardup that wrote it, or build the index again: {rebuilding(settings, folder)}",
             )
     return settings
+
+
+def check_current(settings: IndexSettings, folder: Path) -> None:
+    """Raise if documents cannot be added, because this version computes other signatures than those of the index."""
+    if not settings.config.separates_invisible:
+        return
+    current = settings.config.with_invisible(separates=False)
+    measure = measure_of(current)
+    raise DataError(
+        f"the index {folder} has the signature format `{measure.signature_format(settings.config)}`, and this neardup"
+        f" writes `{measure.signature_format(current)}`, so it can be read, but documents cannot be added",
+        hint=f"build it again: {rebuilding(settings, folder)}",
+    )
+
+
+def rebuilding(settings: IndexSettings, folder: Path) -> str:
+    """Return how an index is built again by this version."""
+    create = "`neardup index create NEW` with its settings (`neardup index info` lists them)"
+    if settings.store == "text":
+        return (
+            f"`neardup index export {folder} -o FILE.jsonl`, {create}, "
+            "`neardup index insert NEW FILE.jsonl`"
+        )
+    return (
+        f"{create}, then `neardup index insert NEW` with the documents, of which this one stores no texts;"
+        f" `neardup index export {folder} -o FILE.jsonl` lists their ids and payloads"
+    )
 
 
 def check_same(stored: IndexSettings, given: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -13,6 +14,8 @@ import pyarrow.compute as pc
 
 from neardup import pipeline, schema
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
+from neardup.engines.local.block_pairs import BLOCK_BYTES
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, available_cores
 from neardup.errors import ConfigError
@@ -28,7 +31,12 @@ from neardup.jobs.containment import pipeline_for
 from neardup.jobs.start import check_against, most_disk
 from neardup.measures.jaccard import text_sets
 from neardup.measures.registry import holds_items
-from neardup.theory.method_choice import Contents, decide
+from neardup.theory.method_choice import (
+    MAX_OPERATIONS,
+    Contents,
+    all_pairs_operations,
+    decide,
+)
 from neardup.theory.plan import Plan, is_open, plan_for
 from neardup.theory.shingle_advice import (
     FEW_SHINGLES,
@@ -64,6 +72,8 @@ _THREAD_BYTES: Final = 32 << 20
 _POSTING_BYTES: Final = 32 * 6
 # A document in memory, including its sketch while it is grouped.
 _DOCUMENT_BYTES: Final = 160
+# Copies of a block of vectors that is compared with all others, its approximation included.
+_BLOCK_COPIES: Final = 4
 # Shingles are counted in this many documents.
 _SHOWN_DOCS: Final = 2000
 
@@ -306,6 +316,8 @@ def _possible(config: Config) -> Iterator[tuple[Plan, Config]]:
 
 def _contents(sample: ForecastSample, config: Config) -> Contents:
     """The figures that decide the method, scaled up; shingles rare in a sample may be frequent in the corpus."""
+    if _compares_all(config):
+        return _all_of(sample)
     if config.measure != "jaccard" or not sample.documents.num_rows:
         return Contents(documents=0, shingles=0)
     threshold = min(config.threshold, 0.99)
@@ -321,6 +333,32 @@ def _contents(sample: ForecastSample, config: Config) -> Contents:
     return Contents(**scaled)
 
 
+def _compares_all(config: Config) -> bool:
+    """Whether the exact method compares every two documents."""
+    return config.measure not in SET_MEASURES
+
+
+def _all_of(sample: ForecastSample) -> Contents:
+    """The documents, and the items of weighted ones, which take two words each."""
+    return Contents(
+        documents=round(sample.documents.num_rows * sample.scale),
+        shingles=round(_num_bytes(sample) / 16),
+    )
+
+
+def _few_enough(sample: ForecastSample, plan: Plan) -> ForecastSample:
+    """Return the first documents of a sample, so few that every two of them can be compared."""
+    own = dataclasses.replace(sample, scale=1.0, text_scale=None)
+    operations = all_pairs_operations(_all_of(own), plan)
+    if operations <= MAX_OPERATIONS:
+        return sample
+    num_taken = max(1, int(sample.documents.num_rows * math.sqrt(MAX_OPERATIONS / operations)))
+    scale = sample.scale * sample.documents.num_rows / num_taken
+    return dataclasses.replace(
+        sample, documents=sample.documents.slice(0, num_taken), scale=scale, text_scale=None
+    )
+
+
 def _held(documents: pa.Table) -> InMemoryDocuments:
     return InMemoryDocuments(documents, documents.num_rows)
 
@@ -329,25 +367,32 @@ def _forecast(
     sample: ForecastSample, contents: Contents, overhead: float, plan: Plan, config: Config
 ) -> Forecast:
     """Run a method on the sample; assumes that pairs are close together in the input, so that they scale linearly."""
+    whole = sample
+    is_quadratic = plan.is_exact and _compares_all(config)
+    if is_quadratic:
+        sample = _few_enough(sample, plan)
+    growth = sample.scale if is_quadratic else 1.0
     began = time.perf_counter()
     outcome = pipeline_for(config)(
         _held(sample.documents), plan, config, LocalEngine(config.threads), Watch()
     )
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
     seconds = time.perf_counter() - began
-    run_seconds = min(seconds, overhead) + max(0.0, seconds - overhead) * (
+    run_seconds = min(seconds, overhead) + growth * max(0.0, seconds - overhead) * (
         sample.text_scale or sample.scale
     )
     read_seconds = sample.read_seconds / (config.threads or available_cores())
-    documents = round(sample.documents.num_rows * sample.scale)
-    stored = contents.shingles if plan.is_exact else 0
-    disk = most_disk(documents, _num_bytes(sample), stored, plan, config)
+    documents = round(whole.documents.num_rows * whole.scale)
+    stored = contents.shingles if plan.is_exact and not is_quadratic else 0
+    disk = most_disk(documents, _num_bytes(whole), stored, plan, config)
+    if is_quadratic:
+        disk += _num_bytes(whole)
     return Forecast(
         method=plan.method,
         bands=plan.bands,
         rows=plan.rows,
         recall_at_threshold=plan.recall_at_threshold,
-        candidates=round(outcome.comparisons * sample.scale),
+        candidates=round(outcome.comparisons * sample.scale * growth),
         pairs=round(pairs * sample.scale),
         memory_bytes=_memory(documents, contents, plan, config),
         disk_bytes=disk + (0 if config.dry_run else sample.file_bytes),
@@ -365,7 +410,9 @@ def _memory(documents: int, contents: Contents, plan: Plan, config: Config) -> i
     else:
         sets = 0
     table = documents * (_DOCUMENT_BYTES + 16 * plan.bands)
-    if plan.is_exact:
+    if plan.is_exact and _compares_all(config):
+        joined = _BLOCK_COPIES * min(16 * contents.shingles, BLOCK_BYTES)
+    elif plan.is_exact:
         joined = contents.postings * _POSTING_BYTES + 2 * contents.shingles
     else:
         joined = 0

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from neardup.config import RANDOM_SEED, Config, DrawnSeed
+from neardup.config.checks import SET_MEASURES
 from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
@@ -308,6 +309,9 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
         return kept + most_disk(
             *estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config
         )
+    if config.measure not in SET_MEASURES:  # the vectors are stored to be compared
+        documents, text_bytes = estimate_sizes(files, config, num_files=_SAMPLED_FILES)
+        return kept + text_bytes + most_disk(documents, text_bytes, 0, plan, config)
     sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
     num_shingles = sum(
         collect_texts(found.texts, config).sets.shingles.size for found in sample.records

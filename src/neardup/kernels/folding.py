@@ -2,7 +2,8 @@
 
 The bitmap has one bit per byte of the folded text, set inside words. 64 ASCII bytes are folded at a
 time, anything else one code point at a time. A character that is a token of its own gets separators
-around it in the folded text, so code that reads the bitmap is independent of scripts.
+around it in the folded text, so code that reads the bitmap is independent of scripts. An invisible
+character leaves nothing: what stands before it and after it are neighbours, also for the NFC check.
 """
 
 import numpy as np
@@ -21,10 +22,11 @@ COMPOSES = np.uint32(1 << 26)
 SPACE = np.uint32(1 << 27)
 NFC_MAYBE = np.uint32(1 << 28)
 UNKNOWN = np.uint32(1 << 29)
+INVISIBLE = np.uint32(1 << 30)
 REPLACEMENT = np.int64(0xFFFD)
 # Flags that the fast path for three-byte characters cannot handle: all except the kind and
 # composing.
-SPECIAL = FOLD_MASK | NFC_ATTENTION | UNKNOWN
+SPECIAL = FOLD_MASK | NFC_ATTENTION | UNKNOWN | INVISIBLE
 THREE_BYTES_MASK = np.uint64(0xC0C0F0)
 THREE_BYTES = np.uint64(0x8080E0)
 ZERO = np.uint64(0)
@@ -157,6 +159,9 @@ def fold_document(source, start, end, table, edge, folded, mask):
             else:
                 point, width = decode(source, at, end)
                 entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+                if entry & INVISIBLE:
+                    at += width
+                    continue
                 combining = combining_classes[
                     (np.int64(combining_index[point >> 8]) << 8) + (point & 255)
                 ]

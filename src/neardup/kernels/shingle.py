@@ -18,6 +18,7 @@ from neardup.kernels.compilation import inner, kernel
 from neardup.kernels.folding import (
     DIGIT,
     FOLD_MASK,
+    INVISIBLE,
     NFC_ATTENTION,
     ONE,
     REPLACEMENT,
@@ -239,8 +240,8 @@ def shingle_words(source, offsets, table, size, key, fold_numbers, shingles, end
 def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles, ends, is_normal):
     """Write the hashes of every window of `size` code points; arguments as for `shingle_words`.
 
-    A run of white space is one space; with `fold_numbers` a run of digits is one "0". `shingles`
-    needs room for one shingle per byte, and one more per document.
+    A run of white space is one space; with `fold_numbers` a run of digits is one "0"; invisible
+    characters are dropped. `shingles` needs room for one shingle per byte, and one more per document.
     """
     index, entries, combining_index, combining_classes = table
     ring = np.zeros(size, np.uint64)
@@ -264,6 +265,8 @@ def shingle_characters(source, offsets, table, size, key, fold_numbers, shingles
             point, width = decode(source, at, end)
             at += width
             entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+            if entry & INVISIBLE:
+                continue
             combining = combining_classes[
                 (np.int64(combining_index[point >> 8]) << 8) + (point & 255)
             ]

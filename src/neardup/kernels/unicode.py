@@ -3,7 +3,8 @@
 The table ships with the package, built by `tools/build_unicode_table.py`, and knows the characters
 of Unicode 14, the version of the oldest supported interpreter. NFC of these never changes in later
 versions, so no signature depends on the interpreter. Every other code point is treated as U+FFFD
-and separates words.
+and separates words. Six characters that nobody sees, such as the soft hyphen, are dropped, as if the
+text did not have them; formats of signatures before `fast-3` take them as separators.
 
     entry    = entries[index[c >> BLOCK_SHIFT] * BLOCK_SIZE + (c & (BLOCK_SIZE - 1))]
     folded   = (c + entry) & FOLD_MASK, or REPLACEMENT where the entry is UNKNOWN
@@ -57,6 +58,11 @@ SPACE: Final = 1 << 27
 NFC_MAYBE: Final = 1 << 28
 # Unassigned in Unicode 14, a surrogate or a noncharacter: treated as REPLACEMENT.
 UNKNOWN: Final = 1 << 29
+# Dropped before anything else looks at the text.
+INVISIBLE: Final = 1 << 30
+# Soft hyphen, zero-width space, non-joiner and joiner, word joiner, and the byte order mark.
+INVISIBLE_CHARACTERS: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_DROPS_INVISIBLE: Final = str.maketrans("", "", INVISIBLE_CHARACTERS)
 
 
 class UnicodeTable(NamedTuple):
@@ -76,8 +82,21 @@ class UnicodeTable(NamedTuple):
 
 
 @cache
-def load_table() -> UnicodeTable:
-    """Return the table, which is loaded once per process; its arrays are read-only."""
+def load_table(*, separates_invisible: bool = False) -> UnicodeTable:
+    """Return the table, which is loaded once per process; its arrays are read-only.
+
+    With `separates_invisible`, invisible characters separate words, as before `fast-3`.
+    """
+    table = _stored_table()
+    if not separates_invisible:
+        return table
+    entries = table.entries & ~np.uint32(INVISIBLE)
+    entries.flags.writeable = False
+    return table._replace(entries=entries)
+
+
+@cache
+def _stored_table() -> UnicodeTable:
     resource = importlib.resources.files("neardup.kernels").joinpath("unicode14.npz")
     with resource.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         table = UnicodeTable(
@@ -91,16 +110,34 @@ def load_table() -> UnicodeTable:
     return table
 
 
-def normalise(text: str, form: Literal["nfc", "nfkc"] = "nfc") -> str:
+def drop_invisible(text: str) -> str:
+    r"""Return a text without its invisible characters.
+
+    >>> drop_invisible("Donau\u00addampf\u200bschiff")
+    'Donaudampfschiff'
+    """
+    return text if text.isascii() else text.translate(_DROPS_INVISIBLE)
+
+
+def normalise(
+    text: str, form: Literal["nfc", "nfkc"] = "nfc", *, separates_invisible: bool = False
+) -> str:
     r"""Return a normal form of `text` with U+FFFD for every code point that Unicode 14 does not know.
+
+    Invisible characters are dropped first, because no normal form composes across them, unless
+    `separates_invisible`.
 
     >>> normalise("e\u0301") == "\u00e9"
     True
     >>> normalise("a\ud800\uffffb") == "a\ufffd\ufffdb"
     True
+    >>> normalise("e\u00ad\u0301") == "\u00e9"
+    True
     """
     if text.isascii():
         return text
+    if not separates_invisible:
+        text = drop_invisible(text)
     table = load_table()
     code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     blocks = table.index[code_points >> BLOCK_SHIFT].astype(np.uint32)

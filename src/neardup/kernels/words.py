@@ -8,7 +8,15 @@ import numpy as np
 
 from neardup.kernels.bits import BLOCK, fold_ascii_block, trailing_zeros
 from neardup.kernels.compilation import kernel
-from neardup.kernels.folding import KIND_MASK, SINGLE, WORD, ZERO, decode, fold_document
+from neardup.kernels.folding import (
+    INVISIBLE,
+    KIND_MASK,
+    SINGLE,
+    WORD,
+    ZERO,
+    decode,
+    fold_document,
+)
 from neardup.kernels.shingle import (
     SHORT,
     SPAN,
@@ -96,18 +104,24 @@ def locate_words(source, offsets, table, edges, ends):
         first = offsets[doc]
         end = offsets[doc + 1]
         at = first
+        word_end = at
         in_word = False
         while at < end:
             if at + BLOCK <= end:
                 words, above = fold_ascii_block(source, at, folded, 0)
                 if not above:
                     turns = words ^ ((words << one) | np.uint64(in_word))
+                    if in_word and turns & one:  # it ended before invisible characters
+                        edges[to] = word_end - first
+                        turns &= turns - one
+                        to += 1
                     while turns:
                         edges[to] = at - first + np.int64(trailing_zeros(turns))
                         turns &= turns - one
                         to += 1
                     in_word = (words >> np.uint64(63)) != ZERO
                     at += BLOCK
+                    word_end = at
                     continue
             stop = min(at + BLOCK, end)
             while at < stop:
@@ -115,9 +129,13 @@ def locate_words(source, offsets, table, edges, ends):
                 width = 1
                 if point >= 0x80:
                     point, width = decode(source, at, end)
-                kind = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)] & KIND_MASK
+                entry = entries[(np.int64(index[point >> 8]) << 8) + (point & 255)]
+                kind = entry & KIND_MASK
+                if entry & INVISIBLE:
+                    at += width
+                    continue
                 if in_word != (kind == WORD):
-                    edges[to] = at - first
+                    edges[to] = (word_end if in_word else at) - first
                     to += 1
                 if kind == SINGLE:
                     edges[to] = at - first
@@ -125,8 +143,9 @@ def locate_words(source, offsets, table, edges, ends):
                     to += 2
                 in_word = kind == WORD
                 at += width
+                word_end = at
         if in_word:
-            edges[to] = end - first
+            edges[to] = word_end - first
             to += 1
         ends[doc + 1] = to >> 1
 

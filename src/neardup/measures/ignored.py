@@ -41,7 +41,8 @@ class Ignored(NamedTuple):
 
 def load_ignored(config: Config, shingles_of: Shingler) -> Ignored:
     """Return the ignored shingles; they are loaded again if a file has changed."""
-    return _load(config, tuple(map(_version, config.ignore)), shingles_of)
+    versions = tuple(map(_version, config.ignore))
+    return _load(config, versions, shingles_of, config.separates_invisible)
 
 
 def _version(path: str) -> tuple[int, int]:
@@ -53,11 +54,18 @@ def _version(path: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=_LOADED_AT_ONCE)
-def _load(config: Config, versions: tuple[tuple[int, int], ...], shingles_of: Shingler) -> Ignored:
+def _load(
+    config: Config,
+    versions: tuple[tuple[int, int], ...],
+    shingles_of: Shingler,
+    separates_invisible: bool,
+) -> Ignored:
+    """Load them; the key of the cache includes the last argument, which equality of settings leaves out."""
     del versions
     # The whole page, because its template is what should be ignored. A text file is one document,
     # whatever `lines` says.
-    reading = Config.of(**{name: getattr(config, name) for name in _SAME}, html_content="all")
+    same = {name: getattr(config, name) for name in _SAME}
+    reading = Config.of(**same, html_content="all").with_invisible(separates=separates_invisible)
     found = [shingles_of(texts, reading) for texts in _texts(config, reading)]
     shingles = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
     capacity = 2 * shingles.size + 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -41,7 +41,9 @@ SHINGLERS: Final = {
 }
 SKETCHES: Final = {"fast": sketcher.fast_sketch, "minhash": sketcher.minhash}
 # If the contents of signatures change, increase the number here and add a golden file to the tests.
-FORMATS: Final = {"fast": "fast-2", "minhash": "minhash-2"}
+FORMATS: Final = {"fast": "fast-3", "minhash": "minhash-3"}
+# Of items, which are not folded, and of texts whose invisible characters separate words (docs/decisions/0040).
+UNCHANGED_FORMATS: Final = {"fast": "fast-2", "minhash": "minhash-2"}
 # Bytes of text per kernel call, so that the shingles (8 bytes for about 6 of text) stay in the
 # cache of a core.
 CACHE_BYTES: Final = 512 << 10
@@ -68,7 +70,8 @@ def signature_format(config: Config) -> str:
     flags += f" html-{config.html_content}" if config.html else ""
     kind = _kind(config)
     unit = kind if kind == "items" else f"{kind}-{config.size}"
-    return f"{FORMATS[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"
+    names = UNCHANGED_FORMATS if kind == "items" or config.separates_invisible else FORMATS
+    return f"{names[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"
 
 
 def holds_sets(config: Config) -> bool:
@@ -238,7 +241,9 @@ def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
         source, offsets = fold_run(source, offsets, config)
     shingles, ends, is_normal = _run_shingler(source, offsets, config)
     if not is_normal.all():
-        shingles, ends, _ = _run_shingler(*normalise_run(source, offsets, is_normal), config)
+        shingles, ends, _ = _run_shingler(
+            *normalise_run(source, offsets, is_normal, config), config
+        )
     if config.ignore:
         ignored = load_ignored(config, distinct_shingles)
         members.drop_members(shingles, ends, ignored.capacity, ignored.table)
@@ -261,7 +266,8 @@ def _run_shingler(
     shingles = np.empty(room, np.uint64)
     ends = np.empty(num_docs + 1, np.int64)
     is_normal = np.empty(num_docs, np.bool_)
-    asked = tuple(load_table()), config.size, shingle_key(config.seed), config.fold_numbers
+    table = tuple(load_table(separates_invisible=config.separates_invisible))
+    asked = table, config.size, shingle_key(config.seed), config.fold_numbers
     SHINGLERS[kind](source, offsets, *asked, shingles, ends, is_normal)
     return shingles[: ends[-1]], ends, is_normal
 
@@ -278,16 +284,19 @@ def fold_run(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:
         return source, offsets
 
     def fold(text: str) -> str:
-        text = normalise(text, config.normalise)
+        text = normalise(text, config.normalise, separates_invisible=config.separates_invisible)
         return fold_accents(text) if config.fold_accents else text
 
     texts = _cut(source, offsets)
     return _rewritten(texts, [text.isascii() for text in texts], fold)
 
 
-def normalise_run(source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_]) -> tuple[U8, I64]:
+def normalise_run(
+    source: U8, offsets: I64, is_normal: npt.NDArray[np.bool_], config: Config
+) -> tuple[U8, I64]:
     """Copy a run of documents, normalising those that may not be in Unicode normal form C."""
-    return _rewritten(_cut(source, offsets), is_normal.tolist(), normalise)
+    rewrite = partial(normalise, separates_invisible=config.separates_invisible)
+    return _rewritten(_cut(source, offsets), is_normal.tolist(), rewrite)
 
 
 def _cut(source: U8, offsets: I64) -> list[bytes]:

@@ -17,7 +17,9 @@ from neardup.kernels.keys import shingle_key
 from neardup.kernels.unicode import (
     BLOCK_SHIFT,
     BLOCK_SIZE,
+    INVISIBLE_CHARACTERS,
     NFC_MAYBE,
+    drop_invisible,
     fold_accents,
     load_table,
     normalise,
@@ -58,7 +60,7 @@ def word_runs(texts: pa.Array, config: Config) -> Iterator[WordRun]:
             run = fold_run(*run, config)
         words, ends, is_normal = _hashed(*run, config)
         if not is_normal.all():
-            words, ends, _ = _hashed(*normalise_run(*run, is_normal), config)
+            words, ends, _ = _hashed(*normalise_run(*run, is_normal, config), config)
         yield WordRun(start, words, ends)
 
 
@@ -109,7 +111,7 @@ def _rewritten_texts(source: U8, offsets: I64, config: Config) -> dict[int, Rewr
         if content.isascii():
             continue
         text = content.decode("utf-8", "replace")
-        if folds or not unicodedata.is_normalized("NFC", text):
+        if folds or not unicodedata.is_normalized("NFC", drop_invisible(text)):
             found[doc] = RewrittenText(text, config)
     return found
 
@@ -171,6 +173,8 @@ def _begins_cluster(character: str) -> bool:
     """Whether no normal form joins a character with the one before it."""
     if character < "\x80":
         return True
+    if character in INVISIBLE_CHARACTERS:
+        return False
     first = unicodedata.normalize("NFD", character)[0]
     table = load_table()
     point = ord(first)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
+from neardup.config.checks import SET_MEASURES
 from neardup.measures import jaccard
 from neardup.measures.base import Sketched
 from neardup.measures.registry import measure_of
@@ -42,7 +43,9 @@ def sketch(
     sampler = Sampler(hold) if is_sampled else None
     group_numbers = groups.to_numpy()
     sketched: Sketched | jaccard.Collected
-    if plan.is_exact:
+    is_set = config.measure in SET_MEASURES
+    columns: list[pa.Array]
+    if plan.is_exact and is_set:
         sketched = jaccard.collect_texts(text, config, group_numbers, hold, secret)
         ends = pa.array(sketched.sets.ends)
         shingles = pa.array(sketched.sets.shingles.view(np.int64))
@@ -68,7 +71,11 @@ def sketch(
             pa.array(sketched.held_at),
             *columns,
         ],
-        schema=schema.sketches(plan.bands, is_sampled=is_sampled, ignores=bool(config.ignore)),
+        schema=schema.sketches(
+            plan.bands,
+            has_shingles=is_sampled or (plan.is_exact and is_set),
+            ignores=bool(config.ignore),
+        ),
     )
 
 

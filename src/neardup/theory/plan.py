@@ -16,7 +16,12 @@ from typing import Any, Final
 
 from neardup import html_view
 from neardup.config import Config
-from neardup.config.checks import NUM_PERM_CHOICES, asks_containment, num_perm_choices
+from neardup.config.checks import (
+    NUM_PERM_CHOICES,
+    SET_MEASURES,
+    asks_containment,
+    num_perm_choices,
+)
 from neardup.config.distances import SCALES
 from neardup.errors import ConfigError
 from neardup.theory import families
@@ -89,7 +94,7 @@ class Plan:
     def shape(self) -> str:
         """The method in a few words."""
         if self.is_exact:
-            return "exact join"
+            return "exact join" if self.measure in SET_MEASURES else "exact comparison of all pairs"
         bands = "band" if self.bands == 1 else "bands"
         rows = "row" if self.rows == 1 else "rows"
         return f"{self.bands} {bands} x {self.rows} {rows}"
@@ -291,11 +296,9 @@ def _why_settled(config: Config) -> str | None:
         return "exact join: recall 1 requires every pair"
     if config.asks_containment:
         return "exact join: banding cannot find containment"
-    if config.measure != "jaccard":
-        return f"LSH: the exact join compares by jaccard, not by {config.measure}"
     if config.bands is not None or config.rows is not None:
         return "LSH: bands or rows are given"
-    if config.threshold == 1:
+    if config.threshold == 1 and config.measure in SET_MEASURES:
         return "LSH: at threshold 1 it finds every pair too"
     return None
 

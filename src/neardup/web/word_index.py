@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.kernels.unicode import drop_invisible
+
 I64 = npt.NDArray[np.int64]
 _CACHE_KILOBYTES: Final = 16_000
 # Diacritics are ignored, as search engines do.
@@ -89,6 +91,7 @@ class WordIndex:
         """Return the words of a query; the last one may be unfinished, because people search while they type."""
         words: list[str] = []
         beginnings: list[str] = []
+        wanted = drop_invisible(wanted)
         for run in _SPACELESS.findall(wanted):
             (words if len(run) > 1 else beginnings).extend(_pairs(run))
         spaced = self._cut(_SPACELESS.sub(" ", wanted))
@@ -114,5 +117,10 @@ def _pairs(run: str) -> list[str]:
 
 
 def _spaced(text: str) -> str:
-    """Spell a run of a script without spaces as its overlapping pairs and its last character, as words."""
-    return text if text.isascii() else _SPACELESS_PAIR.sub(r" \1\2 ", text)
+    """Spell a run of a script without spaces as its overlapping pairs and its last character, as words.
+
+    Invisible characters, which split no word, are dropped.
+    """
+    if text.isascii():
+        return text
+    return _SPACELESS_PAIR.sub(r" \1\2 ", drop_invisible(text))

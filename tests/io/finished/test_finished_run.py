@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import random
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.feather
@@ -21,6 +24,7 @@ from neardup.io.finished.run_folders import kept_of_runs
 from neardup.io.finished.stored_report import read_report
 from neardup.io.storage.workspace import is_finished
 
+GOLDEN = Path(__file__).parent / "golden"
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)
 NEAR = " ".join([*WORDS[:-1], "station"])
@@ -252,3 +256,42 @@ def test_a_row_that_is_not_a_document_is_an_error(pages, number):
     [file] = find_files([str(pages)], Config())
     with pytest.raises(DataError, match=f"no document in row {number}"):
         finished_run.read_row(file, number, Config())
+
+
+# A run of the format fast-2: invisible characters separated words
+
+
+@pytest.fixture
+def fast_2(tmp_path, monkeypatch):
+    """A copy of a run that was written before invisible characters were dropped, beside its input."""
+    shutil.copytree(GOLDEN / "fast-2", tmp_path / "old")
+    monkeypatch.chdir(tmp_path / "old")
+    report = json.loads(Path("out/report.json").read_text("utf-8"))
+    modified = int(report["inputs"][0]["modified"])
+    os.utime("pages.jsonl", ns=(modified, modified))
+    return Path("out")
+
+
+def test_an_older_run_is_read_explained_and_audited_as_it_was_computed(fast_2):
+    report = neardup.load(fast_2)
+    assert report.signature_format.startswith("fast-2 word-2 ")
+    stored = {
+        frozenset((row["doc_a"], row["doc_b"])): row["similarity"]
+        for row in report.pairs.to_pylist()
+    }
+    assert stored[frozenset(("zero width", "joined"))] == 1
+    assert stored[frozenset(("hyphens", "no hyphens"))] < 1
+    explained = neardup.explain(fast_2, "joined")
+    assert explained.comparison.jaccard == 1
+    assert neardup.explain(fast_2, "no hyphens").comparison.jaccard < 1
+    audit = neardup.audit(fast_2)
+    assert (audit.recall, audit.pairs) == (1, len(stored))
+    assert report.at_threshold(0.9).num_removed == 2
+
+
+def test_explain_compares_the_documents_of_a_current_run_without_their_invisible_characters(fast_2):
+    assert (fast_2.parent / "pages.jsonl").exists()
+    report = neardup.deduplicate("pages.jsonl", out="new", size=2, threshold=0.5)
+    assert report.signature_format.startswith("fast-3 word-2 ")
+    assert neardup.explain("new", "no hyphens").comparison.jaccard == 1
+    assert neardup.explain("new", "composed").comparison.jaccard < 1

@@ -27,10 +27,12 @@ from neardup.engines.base import (
     Documents,
     DocumentStep,
     Engine,
+    PairSteps,
     TableView,
     no_progress,
 )
 from neardup.engines.local.arena import Arena, ArenaTable
+from neardup.engines.local.block_pairs import BLOCK_BYTES, map_block_pairs
 from neardup.engines.local.groups import headed_groups, in_range, whole_groups
 from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import (
@@ -74,6 +76,10 @@ I64 = npt.NDArray[np.int64]
 R = TypeVar("R")
 # Sorting or hashing in memory takes about this many times the size of the columns.
 _GROUPING_COST: Final = 6
+# Of a block of documents that is compared with all others, its copies and its approximation.
+_BLOCK_COST: Final = 8
+# Every block takes a pass over the documents, so it is never smaller, however little memory is left.
+_MIN_BLOCK_BYTES: Final = 8 << 20
 # Reading a column of 10 million rows takes 0.1 s, sorting it on disk 4 s: with more ranges than
 # this, it is sorted.
 _MAX_RANGES: Final = 32
@@ -157,6 +163,17 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
             return chosen(documents.read(part, no_progress), where)
 
         return self._map_parts(name, documents, read, step, schema)
+
+    def map_block_pairs(
+        self, table: LocalTable, steps: PairSteps, schema: pa.Schema, advance: Advance
+    ) -> Iterator[pa.RecordBatch]:
+        """Compare blocks that fit in memory, in parallel; each takes a pass over the rows after it."""
+        del schema
+        if self._memory is None:
+            block_bytes = BLOCK_BYTES
+        else:
+            block_bytes = min(BLOCK_BYTES, max(_MIN_BLOCK_BYTES, self.room() // _BLOCK_COST))
+        return map_block_pairs(lambda: batches_of(table), steps, self.threads, block_bytes, advance)
 
     @property
     def _holds_all(self) -> bool:

@@ -7,6 +7,7 @@ from functools import partial, reduce
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -21,16 +22,20 @@ from neardup.engines.base import (
     CountStep,
     DocumentStep,
     Engine,
+    PairSteps,
     TableView,
     VerifiedPairs,
 )
+from neardup.engines.local.block_pairs import BLOCK_BYTES, map_block_pairs
 from neardup.engines.local.groups import headed_groups, split_groups, whole_groups
+from neardup.engines.local.limits import available_cores
 from neardup.engines.spark.arrow_steps import (
     Batches,
     arrow_schema,
     large,
     large_table,
     map_frame,
+    plain,
     spark_schema,
 )
 from neardup.engines.spark.component_sizes import Largest, watch_sizes
@@ -43,10 +48,13 @@ from neardup.engines.spark.stars import FEW_LINKS, connect, connect_few
 from neardup.engines.spark.storage import FEW_ROWS, SparkTable, Storage, StoredTable
 from neardup.engines.spark.whole_components import map_whole
 from neardup.engines.spark.written_tables import TableFiles
+from neardup.errors import ConfigError
 from neardup.events import Tally
 from neardup.io.storage.spill import sort_in_memory
 from neardup.io.storage.workspace import Workspace
+from neardup.kernels import union_find
 from neardup.kernels.keys import own_secret
+from neardup.report import format_bytes
 from neardup.theory.shingle_advice import FEW_SHINGLES
 
 R = TypeVar("R")
@@ -57,6 +65,10 @@ COMPONENT_BYTES: Final = 64 << 20
 _LOWEST_ROW: Final = -(1 << 63)
 # Assumed bytes of a document of a frame, whose size is not known.
 _BYTES_A_DOCUMENT: Final = 4096
+# The most bytes of documents that the driver holds to compare them with each other, and how many it
+# cuts into pieces at once.
+_COMPARED_BYTES: Final = 1 << 30
+_COMPARED_ROWS: Final = 1 << 14
 # A worker sorts the texts of a bucket in memory up to this many times the limit of one component.
 _BUCKET_COMPONENTS: Final = 4
 # Up to this many excluded rows are read and filtered out by every worker, which takes less time
@@ -272,6 +284,37 @@ class SparkEngine(Engine[SparkTable, Chosen]):
             return SparkTable(documents.map_texts(rows, schema, lambda batches: map(step, batches)))
 
         return self.checkpoint(name, make)
+
+    def map_block_pairs(
+        self, table: SparkTable, steps: PairSteps, schema: pa.Schema, advance: Advance
+    ) -> SparkTable:
+        """Compare every two rows on the driver, which holds them all; more than it may hold is an error."""
+        counted = self.storage.run(table.frame.agg(F.sum(F.length("text"))).first)
+        num_bytes = int(counted[0] or 0) if counted else 0
+        if num_bytes > _COMPARED_BYTES:
+            raise ConfigError(
+                f"the exact method compares all documents on the driver of Spark, which may hold "
+                f"{format_bytes(_COMPARED_BYTES)} of them, got {format_bytes(num_bytes)}",
+                hint="pass method='lsh' and a recall below 1, or run it with engine='local'",
+            )
+        held = self.collect(table, "documents to compare").sort_by("row").cast(schemas.COMPARED)
+        found = map_block_pairs(
+            lambda: held.to_batches(max_chunksize=_COMPARED_ROWS),
+            steps,
+            available_cores(),
+            BLOCK_BYTES,
+            advance,
+        )
+        rows = held.column("row").to_numpy()
+        parents = np.arange(rows.size)
+        for links in found:
+            ends = (np.searchsorted(rows, column.to_numpy()) for column in links.columns)
+            union_find.union_links(*ends, parents)
+        is_linked = parents != np.arange(rows.size)
+        if not is_linked.any():
+            return self.empty(schema)
+        forest = pa.table([rows[is_linked], rows[parents[is_linked]]], schema=plain(schema))
+        return SparkTable(self.spark.createDataFrame(forest))
 
     def count(
         self,

@@ -149,7 +149,8 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     def settings(self) -> Config:
         """Return the settings of the run."""
         names = Config.__dataclass_fields__
-        return Config.of(**{name: value for name, value in self.config.items() if name in names})
+        known = {name: value for name, value in self.config.items() if name in names}
+        return Config.of(**known).for_format(self.signature_format)
 
 
 def read_report(run: Path) -> StoredReport:

@@ -10,6 +10,23 @@ const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\ud800-\udfff]/gu;
 const HIDDEN_IN_LINE = new RegExp(`[\\t\\n${HIDDEN.source.slice(1)}`, "gu");
 
+// As kernels/unicode.py: dropped, so that they split no word.
+const INVISIBLE = /[\u00ad\u200b-\u200d\u2060\ufeff]/g;
+
+const dropInvisible = (text) => text.replace(INVISIBLE, "");
+
+/** Cut a text without its invisible characters by `cut`; the places are those in the text itself. */
+function cutVisible(text, settings, cut) {
+  if (text.search(INVISIBLE) < 0) return cut(text, settings);
+  const places = [];
+  for (let at = 0; at < text.length; at++) {
+    if (text[at].search(INVISIBLE) < 0) places.push(at);
+  }
+  return cut(dropInvisible(text), settings).map(({ start, end, word }) => (
+    { start: places[start], end: places[end - 1] + 1, word }
+  ));
+}
+
 /** Cut a text into plain strings and the code points of invisible characters, alternately; on one line, also of tabs and line ends. */
 function cutHidden(text, isLine = false) {
   const parts = [];
@@ -33,15 +50,21 @@ function fold(word, settings) {
 
 /** The words of a text with their places: [{start, end, word}]; of a set, its items. */
 function findWords(text, settings) {
-  const words = [];
-  if (settings.unit === "item") {
-    let start = 0;
-    for (const item of text.split("\n")) {
-      if (item) words.push({ start, end: start + item.length, word: item });
-      start += item.length + 1;
-    }
-    return words;
+  return settings.unit === "item" ? findItems(text) : cutVisible(text, settings, cutWords);
+}
+
+function findItems(text) {
+  const items = [];
+  let start = 0;
+  for (const item of text.split("\n")) {
+    if (item) items.push({ start, end: start + item.length, word: item });
+    start += item.length + 1;
   }
+  return items;
+}
+
+function cutWords(text, settings) {
+  const words = [];
   for (const found of text.matchAll(WORD)) {
     if (!SPACELESS.test(found[0])) {
       words.push({ start: found.index, end: found.index + found[0].length, word: fold(found[0], settings) });
@@ -66,7 +89,7 @@ function findWords(text, settings) {
 
 const WORD_EDGE = "[\\p{L}\\p{M}\\p{N}]";
 
-const foldForSearch = (text) => text.normalize("NFD").replace(ACCENTS, "").toLowerCase();
+const foldForSearch = (text) => dropInvisible(text).normalize("NFD").replace(ACCENTS, "").toLowerCase();
 
 /** Patterns that find the words of a query, as the word index of the server does; the last one may be unfinished. */
 function parseQuery(query) {
@@ -95,7 +118,9 @@ function excerpt(text, words = []) {
 }
 
 /** The characters of a text with their places, folded; each run of white space is one. */
-function findCharacters(text, settings) {
+const findCharacters = (text, settings) => cutVisible(text, settings, cutCharacters);
+
+function cutCharacters(text, settings) {
   const found = [];
   for (const part of text.matchAll(/\s+|\P{M}\p{M}*|\p{M}+/gu)) {
     const start = part.index, end = start + part[0].length;
@@ -168,7 +193,7 @@ const cutUnits = (text) => [...text.matchAll(UNIT)];
 
 function numberUnits(units, numbers) {
   return Int32Array.from(units, (unit) => {
-    const word = unit[0].trimEnd() || " ";
+    const word = dropInvisible(unit[0]).trimEnd() || " ";
     if (!numbers.has(word)) numbers.set(word, numbers.size);
     return numbers.get(word);
   });
