@@ -99,7 +99,8 @@ def compare_cost(source, corpora, num_bytes, repeat, folder):
 
 
 def edited(words, edit, rng):
-    at = rng.randrange(len(words))
+    """One word changed, inserted or deleted; what is between spaces may be several words, such as "well-known"."""
+    at = rng.choice([at for at, word in enumerate(words) if word.isalnum()] or [0])
     before = words[:at]
     if edit == "changed":
         return [*before, "zqzq", *words[at + 1 :]]
