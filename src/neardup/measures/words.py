@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -131,16 +132,31 @@ def _located_rewritten(
 
 
 class RewrittenText:
-    """A text and its normalised copy, cluster by cluster: characters that normalisation may join."""
+    """A text and its normalised copy, cluster by cluster: characters that normalisation may join.
+
+    Neighbouring clusters that stay as they are form one segment, as any other cluster does.
+    """
 
     def __init__(self, text: str, config: Config) -> None:
-        cuts = [at for at, character in enumerate(text) if at and _begins_cluster(character)]
-        clusters = [
-            text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+        known, of_point = np.unique(points, return_inverse=True)
+        characters = list(map(chr, known.tolist()))
+        begins = np.array([_begins_cluster(character) for character in characters], np.bool_)
+        stays = np.array([_rewrite(each, config) == each for each in characters], np.bool_)
+        starts = np.flatnonzero(begins[of_point])
+        starts = np.union1d(starts, [0])
+        stays_alone = (np.diff(starts, append=points.size) == 1) & stays[of_point[starts]]
+        is_joined = stays_alone[1:] & stays_alone[:-1]
+        firsts = np.flatnonzero(np.append(True, ~is_joined))
+        cuts = [*starts[firsts].tolist(), len(text)]
+        segments = [text[begin:end] for begin, end in itertools.pairwise(cuts)]
+        self._stays = stays_alone[firsts]
+        copies = [
+            segment if is_same else _rewrite(segment, config)
+            for segment, is_same in zip(segments, self._stays.tolist(), strict=True)
         ]
-        copies = [_rewrite(cluster, config) for cluster in clusters]
         self.copy = "".join(copies).encode("utf-8", "replace")
-        self._ends = _ends_of(clusters)
+        self._ends = _ends_of(segments)
         self._copy_ends = _ends_of(copies)
 
     def locate(self) -> tuple[I64, I64]:
@@ -151,7 +167,10 @@ class RewrittenText:
         first = np.searchsorted(self._copy_ends, starts, side="right")
         last = np.searchsorted(self._copy_ends, stops, side="left")
         begins = np.concatenate([np.zeros(1, np.int64), self._ends])
-        return begins[first], self._ends[last]
+        copy_begins = np.concatenate([np.zeros(1, np.int64), self._copy_ends])
+        inside = np.where(self._stays[first], starts - copy_begins[first], 0)
+        behind = np.where(self._stays[last], copy_begins[last + 1] - stops, 0)
+        return begins[first] + inside, self._ends[last] - behind
 
 
 def _ends_of(pieces: list[str]) -> I64:

@@ -26,8 +26,10 @@ U64 = npt.NDArray[np.uint64]
 SideBySide = Callable[[Callable[[int], Any], Iterable[int]], list[Any]]
 # Bundles compared by one call: enough to amortise it, and little memory for the results.
 _BLOCK: Final = 1 << 16
-# Sorting keys takes about this many bytes each.
-_SORT_BYTES: Final = 40
+# Reading a page of a mapped file maps its neighbours, too: with fewer bundles, fewer are mapped at once.
+_MAPPED_BLOCK: Final = 1 << 13
+# Sorting keys takes about this many bytes each, on two threads.
+_SORT_BYTES: Final = 160
 _CHUNK: Final = 1 << 20
 _MAX_RANGES: Final = 64
 # Grouping bundles takes about this many bytes each.
@@ -333,6 +335,7 @@ class PlaceFinder:
         self._words = words
         self._shape = shape
         self._num_references = num_references
+        self._block = _BLOCK
 
     def find(
         self,
@@ -358,6 +361,7 @@ class PlaceFinder:
             anchors.keys, np.arange(count), anchors.counts, anchors.befores, nothing, nothing
         )
         rest = _BundleStore(2 * count, arrays, room)
+        self._block = min(_BLOCK, _MAPPED_BLOCK) if arrays.are_mapped else _BLOCK
         found = [self._compare(first, anchors.leaders, side_by_side, after_block, rest)]
         del first, nothing
         # Bundles with equal keys, and all that is left of them later, are in one part.
@@ -380,7 +384,7 @@ class PlaceFinder:
         """Compare all bundles with their leaders; put what is left of them into `rest`."""
 
         def compare(first: int) -> Stretches:
-            stop = min(first + _BLOCK, leaders.size)
+            stop = min(first + self._block, leaders.size)
             stretches = Stretches(*(np.empty(stop - first, np.int64) for _ in Stretches._fields))
             left = _Bundles.room(2 * (stop - first))
             num_stretches, num_left = kernel.compare_bundles(
@@ -398,7 +402,7 @@ class PlaceFinder:
             after_block(stop - first)
             return Stretches(*(column[:num_stretches].copy() for column in stretches))
 
-        blocks = side_by_side(compare, range(0, leaders.size, _BLOCK))
+        blocks = side_by_side(compare, range(0, leaders.size, self._block))
         nothing = Stretches(*(np.empty(0, np.int64) for _ in Stretches._fields))
         return Stretches(*_concatenated([nothing, *blocks], Stretches._fields))
 
