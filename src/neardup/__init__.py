@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 from neardup.version import VERSION
 
 if TYPE_CHECKING:
+    from neardup.align.shared_passages import Passage
     from neardup.api import (
         audit,
         decontaminate,
         deduplicate,
+        evaluate,
         explain,
         find_pairs,
         find_passages,
         load,
         neighbours,
         plan,
+        tune,
     )
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
         StoredDocument,
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
-    from neardup.jobs.compare import Comparison, compare, jaccard, shingles, signatures
+    from neardup.jobs.compare import Comparison, compare, jaccard, passages, shingles, signatures
+    from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation
+    from neardup.jobs.tune import Tuning
     from neardup.report import Audit, Report
     from neardup.theory import families as families
     from neardup.theory import textbook as textbook
@@ -43,6 +48,7 @@ __all__ = [
     "Audit",
     "Comparison",
     "Config",
+    "Evaluation",
     "Explanation",
     "Index",
     "InsertNewResult",
@@ -50,16 +56,19 @@ __all__ = [
     "Inserted",
     "Match",
     "NearDupError",
+    "Passage",
     "Plan",
     "PutResult",
     "Report",
     "SparkEngine",
     "StoredDocument",
+    "Tuning",
     "audit",
     "buckets",
     "compare",
     "decontaminate",
     "deduplicate",
+    "evaluate",
     "explain",
     "find_pairs",
     "find_passages",
@@ -67,9 +76,11 @@ __all__ = [
     "load",
     "merge_signatures",
     "neighbours",
+    "passages",
     "plan",
     "shingles",
     "signatures",
+    "tune",
 ]
 
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to
@@ -78,6 +89,7 @@ _HOMES = {
     "Audit": "neardup.report",
     "Comparison": "neardup.jobs.compare",
     "Config": "neardup.config",
+    "Evaluation": "neardup.jobs.evaluate",
     "Explanation": "neardup.jobs.explain",
     "Index": "neardup.index.index",
     "InsertNewResult": "neardup.index.result_types",
@@ -85,15 +97,18 @@ _HOMES = {
     "Inserted": "neardup.index.result_types",
     "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
+    "Passage": "neardup.align.shared_passages",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.result_types",
     "Report": "neardup.report",
     "SparkEngine": "neardup.engines.spark",
     "StoredDocument": "neardup.index.result_types",
+    "Tuning": "neardup.jobs.tune",
     "buckets": "neardup.jobs.bucketing",
     "compare": "neardup.jobs.compare",
     "jaccard": "neardup.jobs.compare",
     "merge_signatures": "neardup.jobs.bucketing",
+    "passages": "neardup.jobs.compare",
     "shingles": "neardup.jobs.compare",
     "signatures": "neardup.jobs.compare",
 }

@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pyarrow as pa
 
-from neardup.config import AUDIT_SAMPLE, KEEP_NOTHING, NUM_NEIGHBOURS, Config
+from neardup.config import AUDIT_SAMPLE, KEEP_NOTHING, NUM_NEIGHBOURS, TUNE_SAMPLE, Config
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
@@ -25,14 +25,20 @@ from neardup.io.documents.discover import paths_of
 from neardup.io.documents.frames import is_from
 from neardup.io.finished import finished_run
 from neardup.jobs.adapters import check_against_index, run_files
-from neardup.jobs.compare import compare
+from neardup.jobs.compare import (
+    check_counts_all,
+    check_no_text_out,
+    compare_documents,
+)
 from neardup.jobs.containment import pipeline_for, removal_for
 from neardup.jobs.explain import (
+    NO_TEXTS,
     Explanation,
+    ReadTexts,
     Verdict,
     find_memory_verdict,
     find_verdict,
-    read_document,
+    read_texts,
     reason_to_keep,
 )
 from neardup.jobs.output import DedupFolder, PairsFile
@@ -41,6 +47,10 @@ from neardup.jobs.source import Destination, check_in_memory, from_files, items_
 from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
+
+if TYPE_CHECKING:
+    from neardup.jobs.evaluate import Evaluation
+    from neardup.jobs.tune import Tuning
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of
 # the kernels.
@@ -91,6 +101,11 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     """
     chosen, cluster = _choose_engine(source, engine, config, settings)
     chosen, pipeline = removal_for(chosen)
+    if chosen.passages and not chosen.pairs:
+        raise ConfigError(
+            "`passages` needs `pairs`: they are listed with the pairs",
+            hint="pass pairs=True, or call neardup.find_pairs",
+        )
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source) if items is None else None
@@ -164,8 +179,14 @@ def find_pairs(
             )
 
         def find_pairs_into(out: str) -> Report:
-            output = PairsFile(out)
+            output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
             if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
+                check_no_text_out(chosen, "the list of a finished run reads no texts")
+                if chosen.passages:
+                    raise ConfigError(
+                        f"`passages` needs texts, and the run {paths[0]} stored only its pairs",
+                        hint="find the pairs of the input files",
+                    )
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
@@ -310,6 +331,8 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     from neardup.jobs import neighbours as nearest
 
     given, cluster = _choose_engine(source, engine, config, settings)
+    check_no_text_out(given, "neighbours are no run")
+    check_counts_all(given, "neighbours are found by all shingles")
     wanted = nearest.check_wanted(k, contained, given)
     source, chosen = items_or_source(source, items, given)
     if isinstance(source, in_memory.ItemSets) and queries is not None:
@@ -354,6 +377,7 @@ def plan(
     chosen = Config.of(config, **settings)
     if source is None and items is None:
         return plan_for(chosen)
+    check_counts_all(chosen, "a forecast reads a sample")
     source, chosen = items_or_source(source, items, chosen)
     from neardup.jobs import forecast
 
@@ -362,6 +386,44 @@ def plan(
         return forecast.predict_memory(source, chosen)
     with _listening(progress) as listener:
         return forecast.predict_files(paths, chosen, Watch(listener))
+
+
+def tune(
+    source: Any = None,
+    *,
+    items: Any = None,
+    sample: int = TUNE_SAMPLE,
+    ids: Sequence[Any] | None = None,
+    config: Config | None = None,
+    progress: Progress | bool | None = None,
+    **settings: Unpack[Settings],
+) -> Tuning:
+    """Find the threshold of a corpus: where pairs that are alike by chance end, and copies begin.
+
+    Some documents are compared exactly with the whole input, with every candidate for unit and
+    size; a unit or size that is given is not varied.
+
+    Args:
+        source: documents or files, as for `deduplicate`.
+        items: sets to compare instead of texts, as for `deduplicate`.
+        sample: the most documents to sample.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
+        config: settings to start from.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+        settings: fields of Config by name; `threshold` has no effect.
+
+    >>> names = ["Ada Lovelace", "Mary Anning", "Emmy Noether", "Marie Curie", "Lise Meitner", "Rosa Parks"]
+    >>> found = tune(names + [name.replace("r", "", 1) for name in names], unit="char", size=3)
+    >>> found.threshold is not None and 0.2 < found.threshold < 0.6
+    True
+    """
+    from neardup.jobs import tune as job
+
+    chosen = Config.of(config, **settings)
+    source, chosen = items_or_source(source, items, chosen)
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        return job.tune(source, ids, chosen, watch, sample)
 
 
 def audit(
@@ -397,6 +459,36 @@ def audit(
         if report.audited is not None:
             return measure(report.audited(report.load), LocalEngine(chosen.threads), watch, sample)
         return audit_finished(report, sample, chosen, watch)
+
+
+def evaluate(
+    run: Report | str | os.PathLike[str],
+    labels: Any,
+    *,
+    progress: Progress | bool | None = None,
+) -> Evaluation:
+    """Compare what a run found with known pairs: precision, recall and F1, and the best threshold.
+
+    Two documents count as found if they are in one cluster of the run, or if they are a pair that it
+    lists. Only pairs with a label count.
+
+    Args:
+        run: a report, or the output of a finished run on files; its input is read again.
+        labels: a file (.csv, .jsonl, .parquet), a table or a data frame with the columns doc_a,
+            doc_b, same, or doc_id, cluster; a dict of id to cluster; or the decisions of a review,
+            a .json file.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+
+    >>> texts = {"a": "to be or not to be", "b": "to be or not to be!", "c": "to be or not", "d": "all the world"}
+    >>> found = evaluate(deduplicate(texts, size=2), {"a": "hamlet", "b": "hamlet", "c": "hamlet", "d": "jaques"})
+    >>> found.precision, round(found.recall, 2), found.best_f1
+    (1.0, 0.33, 1.0)
+    """
+    from neardup.jobs import evaluate as job
+
+    report = run if isinstance(run, Report) else load(run)
+    with _listening(progress) as listener:
+        return job.evaluate(report, labels, Watch(listener))
 
 
 def load(path: str | os.PathLike[str]) -> Report:
@@ -458,16 +550,16 @@ def explain(
         "measure": config.measure,
         "reason": "" if verdict.kept_id is not None else reason_to_keep(config),
     }
-    values |= dict(zip(("text", "kept_text"), texts or (None, None), strict=True))
+    values |= dict(zip(("text", "kept_text"), texts.texts or (None, None), strict=True))
     return Explanation(
         **values,
-        comparison=compare(*texts, config=Config.of(config, html=False)) if texts else None,
+        comparison=compare_documents(texts, config) if texts.texts else None,
     )
 
 
 def _find_in_files(
     run: Path, doc_id: str, *, file: str | None, row: int | None
-) -> tuple[Verdict, list[str]]:
+) -> tuple[Verdict, ReadTexts]:
     """Look up a document of a finished run, and read its text and that of the kept document."""
     verdict = find_verdict(run, doc_id, file=file, row=row)
     if (
@@ -475,11 +567,11 @@ def _find_in_files(
         or verdict.kept_file is None
         or verdict.config.measure not in SET_MEASURES
     ):
-        return verdict, []
+        return verdict, NO_TEXTS
     if is_index(verdict.kept_file):  # texts stored in an index are not compared
-        return verdict, []
-    ends = (verdict.file, verdict.row), (verdict.kept_file, verdict.kept_row)
-    return verdict, [read_document(run, file, row or 0, verdict.config) for file, row in ends]
+        return verdict, NO_TEXTS
+    ends = [(verdict.file, verdict.row or 0), (verdict.kept_file, verdict.kept_row or 0)]
+    return verdict, read_texts(run, ends, verdict.config)
 
 
 def _adapter_without_files(

@@ -55,6 +55,26 @@ def curve(chances: Sequence[float], threshold: float) -> str:
     )
 
 
+def histogram(counts: Sequence[int], first: float, threshold: float | None) -> str:
+    """Draw the counts of bins from similarity `first` to 1, by their square roots, with a line at the threshold."""
+    step = _WIDTH / max(len(counts), 1)
+    top = max(counts, default=0) or 1
+    heights = [_HEIGHT * (count / top) ** 0.5 for count in counts]
+    bars = "".join(
+        f'<rect x="{at * step:.1f}" y="{_HEIGHT - height:.1f}" width="{step:.1f}" height="{height:.1f}" '
+        f'fill="#1f5fa8"><title>{counts[at]}</title></rect>'
+        for at, height in enumerate(heights)
+    )
+    line = ""
+    if threshold is not None:
+        x = f"{_WIDTH * (threshold - first) / (1 - first):.1f}"
+        line = f'<line x1="{x}" y1="0" x2="{x}" y2="{_HEIGHT}" stroke="currentColor" stroke-dasharray="4"/>'
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="-1 -1 {_WIDTH + 2} {_HEIGHT + 2}" role="img" '
+        f'aria-label="documents by the similarity of their pairs">{bars}{line}</svg>'
+    )
+
+
 def escape(value: Any, longest: int = _LONGEST) -> str:
     """Escape a value for HTML; a long one is truncated.
 

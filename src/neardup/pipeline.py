@@ -76,7 +76,8 @@ class PipelineOutcome(Generic[Table]):
     pairs_verified: the pairs found, or without a list of them one per matched document;
     comparisons: how many it took;
     pair_columns: the schema of row_pairs; decisions: what decisions changed;
-    sketches: has the keep priorities, for a later selection among the pairs.
+    sketches: has the keep priorities, for a later selection among the pairs;
+    only_ignored: documents of the input all of whose shingles are ignored.
     """
 
     plan: Plan
@@ -91,6 +92,7 @@ class PipelineOutcome(Generic[Table]):
     pair_columns: pa.Schema = schema.ROW_PAIRS
     decisions: dict[str, int] | None = None
     sketches: Table | None = None
+    only_ignored: int = 0
 
     @property
     def clustered(self) -> Table:
@@ -120,7 +122,7 @@ def run(
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = sketch_documents(documents, plan, config, engine, advance)
         warn_of_short(sketches, documents, config, engine, watch)
-        warn_of_ignored(sketches, documents, config, engine, watch)
+        only_ignored = warn_of_ignored(sketches, documents, config, engine, watch)
     state = _Sketched(sketches, documents, plan, config, engine)
     with watch.stage("collapse"):
         copies = _collapse(state)
@@ -160,6 +162,7 @@ def run(
         ),
         pairs_verified=engine.total(verified, "found"),
         comparisons=engine.total(verified, "compared"),
+        only_ignored=only_ignored,
         sketches=sketches,
     )
 
@@ -172,7 +175,9 @@ def sketch_documents(
     is_set = config.measure in SET_MEASURES
     is_sampled = is_set and is_open(config)
     has_shingles = is_sampled or (is_set and plan.is_exact)
-    columns = schema.sketches(plan.bands, has_shingles=has_shingles, ignores=bool(config.ignore))
+    columns = schema.sketches(
+        plan.bands, has_shingles=has_shingles, ignores=config.ignores_shingles
+    )
     secret = engine.secret
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
@@ -201,13 +206,13 @@ def warn_of_short(
 
 def warn_of_ignored(
     sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
-) -> None:
-    """Warn about documents of the input that `ignore` leaves without shingles."""
-    if not config.ignore:
-        return
+) -> int:
+    """Count the documents of the input that are left without shingles, and warn about them."""
+    if not config.ignores_shingles:
+        return 0
     count = engine.total(sketches, "only_ignored", first_row=documents.num_references)
     if not count:
-        return
+        return 0
     if count > 1:
         message = f"{count:,} documents have only ignored shingles, so they match nothing"
     else:
@@ -215,6 +220,7 @@ def warn_of_ignored(
     if config.collapse_empty:
         message += " except documents without shingles"
     watch.warn(message, is_urgent=True)
+    return count
 
 
 def measure_contents(

@@ -173,6 +173,8 @@ class Report:
         removed_against: removed documents whose kept document is one of `against`.
         decisions: the numbers of documents kept and removed by decision, and of decisions that
             match no document: `kept`, `removed`, `unmatched`; None without decisions.
+        ignored_common: the number of shingles that `ignore_common` ignores, each counted in every
+            group, and of documents left without any: `shingles`, `documents`; None without it.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set equals that of another document.
         pairs_verified: pairs that an exact comparison found to be at or above the threshold: with
@@ -230,6 +232,7 @@ class Report:
     engine: dict[str, Any] = dataclasses.field(default_factory=dict)
     audit: Audit | None = None
     decisions: dict[str, int] | None = None
+    ignored_common: dict[str, int] | None = None
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(
         default=None, compare=False
     )
@@ -376,6 +379,7 @@ class Report:
             "removed_within": self.removed_within,
             "rejected": self.num_rejected,
             **({} if self.decisions is None else {"decisions": self.decisions}),
+            **({} if self.ignored_common is None else {"ignored_common": self.ignored_common}),
             "exact_duplicates": self.exact_duplicates,
             "pairs_verified": self.pairs_verified,
             "pairs": self.num_pairs,

@@ -98,7 +98,7 @@ CONTAINMENT_SELECTION = pa.schema([*SELECTION, _SHARES["removed"], _SHARES["kept
 # What `at_threshold` needs to select again: every document in a pair, its position among all
 # documents (-1 for a reference document), and its keep priority.
 KEEP_ORDER = pa.schema([_ROW, ("position", pa.int64()), ("priority", pa.int64())])
-# A sampled document: its row in its part, and the hash that selected it.
+# A sampled document: its row in its part, and the hash that selected it; text as in DOCUMENTS.
 SAMPLED = pa.schema(
     [
         ("part", pa.int64()),
@@ -122,12 +122,33 @@ ANCHORS = pa.schema(
         ("counts", pa.large_list(pa.int32())),
     ]
 )
+
+
+def sampled(texts: pa.DataType) -> pa.Schema:
+    """Return SAMPLED with the given type of texts."""
+    return SAMPLED.set(4, pa.field("text", texts))
+
+
+# What was compared, as `text_out` stores it; in memory there is no file, and a row is a position.
+TEXTS = pa.schema(
+    [
+        pa.field("doc_id", pa.string()),
+        pa.field("file", pa.string()),
+        _ROW,
+        pa.field("text", pa.large_string()),
+    ]
+)
 REJECTED = pa.schema([("file", pa.string()), _ROW, ("reason", pa.string())])
 
 
-def documents(texts: pa.DataType) -> pa.Schema:
-    """Return DOCUMENTS with the given type of texts."""
-    return DOCUMENTS.set(1, pa.field("text", texts))
+# The common shingles of a run: salted with their group, and in how many of its documents they are.
+COMMON = pa.schema([("shingle", pa.int64()), ("documents", pa.int64())])
+
+
+def documents(texts: pa.DataType, *, has_common: bool = False) -> pa.Schema:
+    """Return DOCUMENTS with the given type of texts; has_common: with their groups of `ignore_common`."""
+    columns = DOCUMENTS.set(1, pa.field("text", texts))
+    return columns.append(pa.field("common", pa.int64())) if has_common else columns
 
 
 def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:

@@ -25,15 +25,16 @@ ENVIRONMENT = os.environ | {
 }
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "Explanation", "Index", "InsertNewResult", "InsertResult"),
-    *("Inserted", "Match", "NearDupError"),
-    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument"),
+    *("Audit", "Comparison", "Config", "Evaluation", "Explanation", "Index", "InsertNewResult"),
+    *("InsertResult", "Inserted", "Match", "NearDupError", "Passage"),
+    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument", "Tuning"),
     *(
         "audit",
         "buckets",
         "compare",
         "decontaminate",
         "deduplicate",
+        "evaluate",
         "explain",
         "find_pairs",
         "find_passages",
@@ -41,8 +42,8 @@ EXPORTED = [
         "load",
         "merge_signatures",
     ),
-    *("neighbours", "plan"),
-    *("shingles", "signatures"),
+    *("neighbours", "passages", "plan"),
+    *("shingles", "signatures", "tune"),
 ]
 SLOW_TO_IMPORT = [
     "pyspark",

@@ -76,7 +76,7 @@ SUBJECTS = {
     "kernels": {"bounded_probing", "ctrl_c"},
     "measures": {"edges_of_measures", "measures"},
     "stages": {"stages"},
-    "web": {"attacks", "browser", "chromium"},
+    "web": {"attacks", "browser", "chromium", "lecture_curve"},
 }
 
 

@@ -29,6 +29,8 @@ WIDER = {
     "max_document",
     "against",
     "ignore",
+    "ignore_common",
+    "text_out",
     "spark_conf",
     "memory",
     "seed",

@@ -167,3 +167,51 @@ def test_encoding_is_that_of_both_files(run, tmp_path):
     (tmp_path / "rows.csv").write_bytes("id,text\n1,Käse\n2,Käse\n".encode("latin-1"))
     finished = run("compare", "rows.csv:1", "rows.csv:2", "--json", "--encoding", "latin-1")
     assert json.loads(finished.stdout)["jaccard"] == 1.0
+
+
+QUOTE = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"
+
+
+@pytest.fixture
+def essay(tmp_path):
+    changed = QUOTE.replace("morning", "day").replace("customs ", "")
+    (tmp_path / "essay.txt").write_text(f"My essay.\n{changed}\n", "utf-8")
+    (tmp_path / "source.txt").write_text(f"Timetable\n\n{QUOTE}\n", "utf-8")
+    return "essay.txt", "source.txt"
+
+
+def test_passages_are_listed_with_lines_and_shares(run, essay):
+    lines = run("compare", *essay, "--passages", "--min-words", "5").stdout.splitlines()
+    assert lines[6:] == [
+        "",
+        "They share 2 passages of at least 5 words: 80.0 % of A, 80.0 % of B.",
+        "",
+        "  9 words: A line 2, B line 3",
+        "    at nine from the second pier behind the old",
+        "",
+        "  7 words: A line 2, B line 3",
+        "    the ferry to the island leaves every",
+    ]
+    finished = run("compare", *essay, "--passages", "--edits", "--min-words", "15", "--quiet")
+    assert "passage" not in finished.stdout
+
+
+def test_json_has_every_passage_with_its_positions(run, essay, tmp_path):
+    answer = json.loads(run("compare", *essay, "--passages", "--edits", "--json").stdout)
+    assert answer["passages"] == []
+    assert answer["share_a"] == 0
+    asked = ("--passages", "--edits", "--min-words", "15", "--json")
+    answer = json.loads(run("compare", *essay, *asked).stdout)
+    (passage,) = answer["passages"]
+    assert (passage["line_a"], passage["line_b"], passage["words"]) == (2, 3, 16)
+    text = (tmp_path / "source.txt").read_text("utf-8")
+    assert text[passage["start_b"] : passage["end_b"]] in QUOTE
+    assert passage["similarity"] > 0.9
+    assert answer["share_b"] > 0.8
+    assert "passages" not in json.loads(run("compare", *essay, "--json").stdout)
+
+
+def test_edits_without_passages_are_refused(run, essay):
+    finished = run("compare", *essay, "--edits")
+    assert finished.returncode == 2
+    assert "--edits needs --passages" in finished.stderr

@@ -36,9 +36,12 @@ WRONG = {
     "keep": "best",
     "cluster": "graph",
     "per_cluster": "0",
+    "min_words": "0",
     "decisions": "nowhere",
     "against": "nowhere",
+    "ignore_common": "5",
     "limit": "1KB",
+    "text_out": "texts.doc",
     "host": "0.0.0.0",  # noqa: S104
     "port": "70000",
     "engine": "dask",
@@ -58,22 +61,27 @@ WRONG = {
     "containment": "2",
     "where": "lang",
     "since": "yesterday",
-    "min_words": "0",
     "min_count": "1",
     "min_left": "0",
+    "rule": "ngram8",
+    "around": "-1",
 }
 # Only reading the files shows whether these are right: the run fails, and names the column or the
 # path.
 ONLY_THE_FILES_TELL = {
     "text_column",
+    "item_column",
+    "weights_from",
     "id_column",
     "items_column",
     "vector_column",
     "group_column",
+    "common_by",
     "payload_column",
     "expires_column",
     "queries",
     "ignore",
+    "labels",
     "out",
     "target",
 }
@@ -82,13 +90,16 @@ NEVER_WRONG = {"master", "file"}
 # The other arguments that a command needs.
 ARGUMENTS = {
     "demo": [],
+    "tune": ["pages.jsonl"],
     "dedup": ["pages.jsonl", "-o", "out"],
     "pairs": ["pages.jsonl", "-o", "out.csv"],
     "neighbours": ["pages.jsonl"],
     "passages": ["pages.jsonl", "-o", "out"],
+    "decontaminate": ["pages.jsonl", "--against", "pages.jsonl", "-o", "out"],
     "compare": ["pages.jsonl", "pages.jsonl"],
     "plan": ["pages.jsonl"],
     "audit": ["clean"],
+    "evaluate": ["clean", "--labels", "known.csv"],
     "explain": ["clean", "a"],
     "report": ["clean", "-o", "page.html"],
     "serve": ["clean"],

@@ -27,7 +27,7 @@ def configured(*arguments):
 
 def test_every_setting_is_an_option_of_dedup_and_nothing_else_is():
     own = {"inputs", "out", "update", "report", "as_json", "quiet"}
-    of_passages = {"min_words", "min_count", "min_left", "cut"}
+    of_passages = {"min_count", "min_left", "cut"}
     of_items = {"item_column", "rule", "weights_from", "around", "remove"}
     of_dedup = set(FIELDS) - of_passages - of_items
     assert {parameter.name for parameter in dedup.params} == of_dedup | own
@@ -51,6 +51,9 @@ def test_without_options_the_config_is_the_default():
         (["--against", "old", "--against", "older"], "against", ("old", "older")),
         (["--against", "old", "--only-against"], "only_against", True),
         (["--per-cluster", "3"], "per_cluster", 3),
+        (["--passages"], "passages", True),
+        (["--passages", "--edits"], "edits", True),
+        (["--min-words", "12"], "min_words", 12),
         (["--memory", "4GB"], "memory", 4 * 10**9),
         (["--delimiter", r"\t"], "delimiter", "\t"),
         (["--delimiter", ";"], "delimiter", ";"),

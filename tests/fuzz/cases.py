@@ -205,6 +205,8 @@ def random_case(seed: int) -> Case:
     forms = [form for form in FORMATS if form != "txt" or not has_columns]
     files = _files(rng, texts[num_old:], "n", forms)
     rng.shuffle(files)
+    if num_own + num_old >= 50:
+        settings |= _common(random.Random(~seed), has_site="group_column" in settings)
     return Case(
         seed=seed,
         files=tuple(files),
@@ -266,6 +268,16 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
     elif method == "lsh":
         settings["recall"] = rng.choice([0.5, 0.9, 0.99])
     return settings | {"method": method}
+
+
+def _common(rng: random.Random, *, has_site: bool) -> dict[str, Any]:
+    """Settings about common shingles, which only groups of 50 documents have."""
+    if rng.random() < 0.3:
+        return {}
+    settings: dict[str, Any] = {"ignore_common": rng.choice([0.02, 0.05, 0.1, 0.3])}
+    if has_site and rng.random() < 0.3:
+        settings["common_by"] = "site"
+    return settings
 
 
 def _threshold(rng: random.Random, texts: Sequence[str], settings: dict[str, Any]) -> float:

@@ -21,7 +21,16 @@ from support.oracles import Pairs, Removed, Truth
 from support.programs import Finished, Programs, contents
 
 READING = ("unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents")
-JUDGED = (*READING, "threshold", "keep", "cluster", "collapse_empty", "only_against", "per_cluster")
+JUDGED = (
+    *READING,
+    "threshold",
+    "keep",
+    "cluster",
+    "collapse_empty",
+    "only_against",
+    "per_cluster",
+    "ignore_common",
+)
 
 
 FILES_ONLY = ("id_column", "only_against")
@@ -74,6 +83,7 @@ def truth_of(places: Sequence[Place], num_references: int, settings: dict[str, A
         scores=[row.score for row in rows],
         groups=[row.site for row in rows] if "group_column" in settings else None,
         num_references=num_references,
+        common_groups=[row.site for row in rows] if "common_by" in settings else None,
         **{name: settings[name] for name in JUDGED if name in settings},
     )
 
@@ -243,7 +253,7 @@ def _old(case: Case, folder: Path) -> tuple[tuple[File, ...], tuple[str, ...]]:
     paths = tuple(str(file.write(folder / "old")) for file in case.old)
     if not case.old_is_run or not paths:
         return case.old, paths
-    names = {*JUDGED, "group_column", "id_column"} - {"only_against"}
+    names = {*JUDGED, "group_column", "id_column", "common_by"} - {"only_against"}
     settings = {name: value for name, value in case.settings.items() if name in names}
     run = dataclasses.replace(case, files=case.old, old=(), settings=settings | {"method": "exact"})
     report = _deduplicate(run, 0, paths, folder / "run", pairs=True, **run.settings)

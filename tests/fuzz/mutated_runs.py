@@ -17,7 +17,7 @@ from fuzz import forked, mutations
 from neardup import api
 from neardup.config import Config
 from neardup.errors import ConfigError, NearDupError, NotStoredError
-from neardup.jobs.explain import find_pairs_of, read_pair
+from neardup.jobs.explain import compare_pair, find_pairs_of
 from neardup.web.report_file import make_html
 from neardup.web.served_run import ServedRun, UnknownError
 
@@ -146,7 +146,7 @@ def _explain(run: Path) -> None:
         with _ours():
             for pair in find_pairs_of(run, doc_id)[:3]:
                 with _ours():
-                    read_pair(run, pair)
+                    compare_pair(run, pair)
 
 
 def _audit(run: Path) -> None:

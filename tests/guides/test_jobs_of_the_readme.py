@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 import re
 import shlex
 from pathlib import Path
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from guides.made import daily_increments, decontaminate, plagiarism, records_with_typos
+from guides.made import daily_increments, decontaminate, records_with_typos
+from guides.made.records_with_typos import SYLLABLES
 from support import web_pages
 
 README = Path(__file__).parents[2] / "README.md"
@@ -82,12 +84,23 @@ def add_a_day(folder, run):
     )
 
 
-def find_copied_work(folder, run):
+def find_copied_essays(folder, run):
+    """Six essays of their own, and one that has taken a third of its text from another."""
+    rng = random.Random(4)
+    words = [f"{rng.choice(SYLLABLES)}{rng.choice(SYLLABLES)}" for _ in range(3000)]
+    essays = [rng.choices(words, k=300) for _ in range(6)]
+    essays.append(rng.choices(words, k=100) + essays[2][100:200] + rng.choices(words, k=100))
     (folder / "essays").mkdir()
-    for name, answer in plagiarism.ANSWERS.items():
-        (folder / f"essays/{name}.py").write_text(answer, "utf-8")
+    for number, essay in enumerate(essays):
+        (folder / f"essays/{number}.txt").write_text(" ".join(essay), "utf-8")
     run()
-    assert pairs(folder / "pairs.csv") == {("ann.py", "bob.py")}
+    assert pairs(folder / "pairs.csv") == {("2.txt", "6.txt")}
+
+
+def find_the_threshold(folder, run):
+    rows = [{"id": str(at), "text": f"document number {at}"} for at in range(20)]
+    (folder / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run()
 
 
 def match_records(folder, run):
@@ -116,10 +129,11 @@ def find_images(folder, run):
 
 
 DONE = {
+    "find the threshold for your data": find_the_threshold,
     "clean a crawl": clean_a_crawl,
     "keep a benchmark out of training data": decontaminate_training_data,
     "add new documents every day": add_a_day,
-    "find copied work, in essays and code": find_copied_work,
+    "find copied essays": find_copied_essays,
     "match records with typos": match_records,
     "match customers by what they buy": match_customers,
     "find similar images, by features": find_images,

@@ -8,7 +8,7 @@ import pytest
 
 import neardup
 from neardup.errors import DataError
-from neardup.jobs.explain import find_verdict, read_document
+from neardup.jobs.explain import find_verdict, read_texts
 
 WORDS = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house".split()
 PAGE = " ".join(WORDS)
@@ -86,16 +86,17 @@ def test_an_unknown_document_is_an_error_with_near_names(run):
 def test_an_explanation_holds_both_texts_and_compares_them_as_the_run_did(run):
     found = neardup.api.explain(run, "b")
     assert (found.text, found.kept_text) == (NEAR, PAGE)
-    assert found.comparison == neardup.compare(NEAR, PAGE, size=3, threshold=0.7)
+    assert found.comparison == neardup.compare(NEAR, PAGE, size=3, threshold=0.7, passages=True)
+    assert [passage.words for passage in found.comparison.passages] == [18]
     assert found.comparison.jaccard == found.similarity
     assert neardup.api.explain(run, "a").text is None
 
 
 def test_a_text_is_read_from_the_file_it_came_in(run):
     config = verdict(run, "b").config
-    assert read_document(run, "two.jsonl", 1, config) == OTHER
+    assert read_texts(run, [("two.jsonl", 1)], config).texts == [OTHER]
     with pytest.raises(DataError, match="does not record the path"):
-        read_document(run, "three.jsonl", 1, config)
+        read_texts(run, [("three.jsonl", 1)], config)
 
 
 def test_a_missing_input_is_reported(run):

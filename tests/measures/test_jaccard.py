@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from neardup.config import Config
+from neardup.io.columns.main_content import versions
 from neardup.measures import jaccard
 from neardup.measures.base import band_keys
 from neardup.theory.plan import plan_for
@@ -164,7 +165,7 @@ def test_the_golden_file_has_no_other_entries(golden):
         ({"seed": 7, "multiset": True}, "fast-3 word-5 perm-128 seed-7 unicode-14.0 multiset"),
         (
             {"fold_numbers": True, "html": True},
-            "fast-3 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main",
+            f"fast-3 word-5 perm-128 seed-1 unicode-14.0 fold_numbers html-main {versions()}",
         ),
         (
             {"html": True, "html_content": "all"},

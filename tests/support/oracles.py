@@ -139,6 +139,23 @@ def shingles(
     return frozenset((window, windows[:at].count(window)) for at, window in enumerate(windows))
 
 
+def common_shingles(
+    sets: Sequence[frozenset], groups: Sequence[Any], share: float
+) -> dict[Any, frozenset]:
+    """The shingles in more than a share of the distinct sets of a group that has at least 50; None is no group."""
+    found = {}
+    for group in {*groups} - {None}:
+        own = {
+            members
+            for members, other in zip(sets, groups, strict=True)
+            if other == group and members
+        }
+        counts = Counter(shingle for members in own for shingle in members)
+        common = (shingle for shingle, count in counts.items() if count > share * len(own))
+        found[group] = frozenset(common) if len(own) >= 50 else frozenset()
+    return found
+
+
 def jaccard(a: frozenset, b: frozenset) -> float:
     """A document without shingles is similar to nothing, not even to itself."""
     return len(a & b) / len(a | b) if a and b else 0.0
@@ -357,6 +374,8 @@ class Truth:
         collapse_empty: bool = False,
         only_against: bool = False,
         per_cluster: int = 1,
+        ignore_common: float | None = None,
+        common_groups: Sequence[Any] | None = None,
         **reading: Any,
     ) -> None:
         self.rows = [row for row, text in enumerate(texts) if text is not None]
@@ -366,6 +385,16 @@ class Truth:
         self.only_against = only_against
         self.per_cluster = per_cluster
         self.sets = [shingles(text or "", **reading) for text in texts]
+        if ignore_common is not None:
+            known = ["all"] * len(texts) if common_groups is None else list(common_groups)
+            single = [shingles(text or "", **reading | {"multiset": False}) for text in texts]
+            common = common_shingles(single, known, ignore_common)
+            gone = [common.get(group, frozenset()) for group in known]
+            is_multiset = reading.get("multiset", False)
+            self.sets = [
+                frozenset(one for one in own if (one[0] if is_multiset else one) not in lost)
+                for own, lost in zip(self.sets, gone, strict=True)
+            ]
         self.groups = [None] * len(texts) if groups is None else groups
         pairs = shares_group(
             true_pairs(self.sets, threshold, collapse_empty=collapse_empty), self.groups

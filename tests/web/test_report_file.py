@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import neardup
-from neardup.errors import ConfigError, DataError, NotStoredError
+from neardup.errors import ConfigError, DataError
 from neardup.web import page
 from neardup.web.page_data import Pieces
 from neardup.web.report_file import write_html
@@ -197,6 +197,7 @@ def test_a_small_limit_leaves_clusters_out_and_says_so():
         "largest": 500,
         "drawn": 200,
         "alone": 0,
+        "pairs": 0,
         "members": 20,
         "documents": 0,
     }
@@ -274,13 +275,6 @@ def test_documents_of_against_are_shown_with_their_texts(tmp_path):
     data = data_of(report.to_html())
     assert text_of(data, "old") == text_of(data, "new") == text
     assert data["documents"]["kept"][data["documents"]["id"].index("new")] == 0
-
-
-def test_a_list_of_pairs_has_no_report(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "a b c d e f"}\n{"text": "a b c d e f"}\n', "utf-8")
-    neardup.find_pairs(tmp_path / "a.jsonl", out=tmp_path / "pairs.csv")
-    with pytest.raises(NotStoredError, match="this run lists pairs"):
-        neardup.load(tmp_path / "pairs.csv").to_html()
 
 
 def test_a_file_is_written_whole_and_never_over_another(report, tmp_path):

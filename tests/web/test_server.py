@@ -508,9 +508,9 @@ def test_closing_the_store_while_it_reads_raises_nothing(report, monkeypatch):
     scan = document_texts.scan
 
     def closing(run):
-        for keys, texts in scan(run):
+        for scanned in scan(run):
             store._file.close()
-            yield keys, texts
+            yield scanned
             store._is_closed = True
 
     monkeypatch.setattr(document_texts, "scan", closing)

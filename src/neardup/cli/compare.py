@@ -22,7 +22,11 @@ _CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 )
 @click.argument("a", type=click.Path(allow_dash=True))
 @click.argument("b", type=click.Path(allow_dash=True))
-@options.settings(*options.TEXT_SETTINGS, "text_column", "id_column", "delimiter", "encoding")
+@options.settings(
+    *options.TEXT_SETTINGS,
+    *("text_column", "id_column", "delimiter", "encoding"),
+    *options.PASSAGE_SETTINGS,
+)
 @options.as_json("the numbers")
 @options.quiet("Show only the numbers, not the texts.")
 def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
@@ -30,7 +34,8 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
 
     A and B are text files, also as .gz and .zst, "-" for standard input, or documents of a file: FILE:ID, or FILE:ROW
     where a document has no id. Code is compared line by line, prose word by word. If the texts are mostly different,
-    the passages they share are listed instead.
+    the passages they share are listed instead. With --passages they are always listed, with --edits also those that
+    were edited.
 
     \b
     Examples:
@@ -39,6 +44,7 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
       neardup compare pages.jsonl:page-1 pages.jsonl:page-17
       neardup compare old.html new.html --html --quiet
       neardup compare old.txt new.txt --threshold 0.9 --bands 20 --rows 5
+      neardup compare essay.txt source.txt --passages --edits
       git show HEAD:README.md | neardup compare - README.md --json
     """  # noqa: D301 - click reads the backspace
     if a == b == STDIN:
@@ -48,18 +54,25 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
     text_a, text_b = _read(a, config), _read(b, config)
     with render.working("compare", quiet=quiet):
         import neardup
+        from neardup.align.shared_passages import least_words
 
         answer = neardup.compare(text_a, text_b, config=config)
     if as_json:
+        numbers = dataclasses.asdict(answer)
+        if answer.passages is None:
+            numbers = {name: value for name, value in numbers.items() if value is not None}
         is_pair = answer.similarity(config.measure) >= config.threshold
-        render.as_json(
-            dataclasses.asdict(answer) | {"threshold": config.threshold, "is_pair": is_pair}
-        )
+        render.as_json(numbers | {"threshold": config.threshold, "is_pair": is_pair})
         return
     names = (_name(a), _name(b))
     render.comparison(answer, plan=neardup.plan(config=config), names=names)
-    if not quiet:
-        render.texts(_visible(text_a, config), _visible(text_b, config), names)
+    if quiet:
+        return
+    texts = _visible(text_a, config), _visible(text_b, config)
+    if answer.passages is None:
+        render.texts(*texts, names)
+    else:
+        render.passages(answer, texts, least_words(config))
 
 
 def _name(path: str) -> str:

@@ -18,6 +18,8 @@ PAGE: Final = "report.html"
 @options.output("FOLDER", "Folder to write: kept/, removed.parquet, rejected.jsonl, report.json.")
 @options.settings(
     *options.INPUT_SETTINGS,
+    *options.RUN_SETTINGS,
+    *options.PASSAGE_SETTINGS,
     "keep",
     "cluster",
     "per_cluster",

@@ -76,13 +76,11 @@ def _explain_pairs(
 
     with render.working("explain", quiet=quiet):
         from neardup.jobs import explain as job
-        from neardup.jobs.compare import compare
 
         pairs = job.find_pairs_of(Path(out), doc_id, other_id)
         texts = comparison = None
         if other_id is not None and not as_json:
-            *texts, config = job.read_pair(Path(out), pairs[0])
-            comparison = compare(*texts, config=config)
+            texts, comparison = job.compare_pair(Path(out), pairs[0])
     if as_json:
         render.as_json({"pairs": [dataclasses.asdict(pair) for pair in pairs]})
     elif texts is None or comparison is None:

@@ -27,6 +27,7 @@ from neardup.errors import ConfigError, NearDupError
 COMMANDS: Final = (
     *(
         "demo",
+        "tune",
         "dedup",
         "pairs",
         "neighbours",
@@ -35,6 +36,7 @@ COMMANDS: Final = (
         "compare",
         "plan",
         "audit",
+        "evaluate",
         "explain",
         "report",
         "serve",

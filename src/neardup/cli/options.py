@@ -73,6 +73,18 @@ SETTINGS: Final = {
         "File whose shingles are ignored: a template, a licence, starter code; repeatable.",
         "PATH",
     ),
+    "ignore_common": _Setting(
+        SIMILAR,
+        "Ignore shingles in more than this share of the documents, such as 5%, of a group of 50 or more.",
+        "SHARE",
+        str,
+    ),
+    "common_by": _Setting(
+        SIMILAR,
+        "With --ignore-common: the groups: host (of the column url, or of an id that is a URL), file, or a column; "
+        "default: all documents.",
+        "HOST|FILE|COLUMN",
+    ),
     "html": _Setting(SIMILAR, "Parse the texts as HTML and compare their main content."),
     "html_content": _Setting(
         SIMILAR,
@@ -163,7 +175,6 @@ SETTINGS: Final = {
         "PATH",
     ),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
-    "min_words": _Setting(SIMILAR, "Fewest words of a repeated passage.", "N"),
     "min_count": _Setting(
         STAYS, "Cut or mark only words in a window of --min-words that has this many places.", "N"
     ),
@@ -190,7 +201,23 @@ SETTINGS: Final = {
         "Write all rows, with columns that say which are kept, instead of the kept rows only.",
     ),
     "pairs": _Setting(OUTPUT, "Also store every found pair, as pairs.parquet."),
+    "passages": _Setting(OUTPUT, "List the passages that both texts share, with their positions."),
+    "edits": _Setting(
+        OUTPUT,
+        "With --passages: find passages copied with edits, such as changed, missing or moved words.",
+    ),
+    "min_words": _Setting(
+        OUTPUT,
+        "Minimum number of words of a passage; default 8, with --edits 18 that agree.",
+        "N",
+        int,
+    ),
     "dry_run": _Setting(OUTPUT, "Write the removed documents and the report, but no kept rows."),
+    "text_out": _Setting(
+        OUTPUT,
+        "Also write the text of every document as it is compared, such as that of HTML; .parquet or .jsonl.",
+        "FILE",
+    ),
     "audit": _Setting(
         OUTPUT, "Measure the recall on a sample after the run, and add it to the report."
     ),
@@ -212,14 +239,18 @@ SETTINGS: Final = {
         WORK, "Number of threads; default one per core. Never changes a result.", "N", int
     ),
 }
-_REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
+_REPEATABLE: Final = frozenset({"ignore", "text_column", "item_column", "against", "spark_conf"})
 
+# The settings about passages of two texts.
+PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")
 # The settings for comparing two texts; commands on files add the rest.
 TEXT_SETTINGS: Final = (
     *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers"),
     *("normalise", "fold_accents", "ignore", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
+# Of whole runs.
+RUN_SETTINGS: Final = ("ignore_common", "common_by", "text_out")
 COLUMN_SETTINGS: Final = (
     "text_column",
     "id_column",
@@ -361,6 +392,22 @@ def option_of(name: str) -> str:
     '--num-perm'
     """
     return f"--{name.replace('_', '-')}"
+
+
+def words_of(name: str, value: Any) -> list[str]:
+    """Return the words of a command line that give a setting a value.
+
+    >>> words_of("text_column", ("name", "town")), words_of("html", True), words_of("max_document", 2_000_000)
+    (['--text-column', 'name', '--text-column', 'town'], ['--html'], ['--max-document', '2000000'])
+    """
+    option = option_of(name)
+    if isinstance(value, bool):
+        return [option] if value else [f"--no-{option[2:]}"]
+    if isinstance(value, (tuple, list)):
+        return [word for one in value for word in (option, str(one))]
+    return (
+        [] if value is None else [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    )
 
 
 def _option(name: str) -> Callable[[Function], Function]:

@@ -14,7 +14,13 @@ from neardup.config import Config
     "FILE",
     "File to write: .parquet, .jsonl or .csv; also FILE.rejected.jsonl and FILE.report.json.",
 )
-@options.settings(*options.INPUT_SETTINGS, "audit", "overwrite")
+@options.settings(
+    *options.INPUT_SETTINGS,
+    *options.RUN_SETTINGS,
+    *options.PASSAGE_SETTINGS,
+    "audit",
+    "overwrite",
+)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
@@ -30,6 +36,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   also pairs with old documents
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
+      neardup pairs essays/ -o pairs.jsonl --passages --edits      who copied what from whom
       neardup pairs clean -o pairs.jsonl                           the pairs stored by a run with --pairs
       neardup pairs clean -o close.jsonl --threshold 0.9           only those with similarity >= 0.9
     """  # noqa: D301 - click reads the backspace

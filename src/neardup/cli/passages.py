@@ -7,10 +7,10 @@ from typing import Final
 import click
 
 from neardup.cli import options
-from neardup.config import Config
+from neardup.config import DEFAULT_MIN_WORDS, Config
 
 _SETTINGS: Final = (
-    *("min_words", "fold_numbers", "normalise", "fold_accents", "html", "html_content", "seed"),
+    *("fold_numbers", "normalise", "fold_accents", "html", "html_content", "seed"),
     *("text_column", "id_column", "group_column", "format", "encoding", "lines", "delimiter"),
     *("max_document", "against", "only_against", "min_count", "min_left", "cut", "mark"),
     *("dry_run", "overwrite", "strict", "memory", "threads"),
@@ -24,6 +24,14 @@ _SETTINGS: Final = (
 )
 @options.settings(*_SETTINGS)
 @options.option(
+    "--min-words",
+    heading=options.SIMILAR,
+    what="Fewest words of a repeated passage.",
+    default=DEFAULT_MIN_WORDS,
+    metavar="N",
+    type=int,
+)
+@options.option(
     "--keep",
     heading=options.STAYS,
     what="Which places of a passage stay with --cut or --mark: the first, or none.",
@@ -33,9 +41,10 @@ _SETTINGS: Final = (
 @options.option("--fail-if-found", what="Exit with code 1 if there is any passage.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
-def passages(
+def passages(  # noqa: PLR0913 - one for every option
     inputs: tuple[str, ...],
     out: str,
+    min_words: int,
     keep: str,
     fail_if_found: bool,
     config: Config,
@@ -64,7 +73,7 @@ def passages(
         report = api.find_passages(
             options.as_paths(inputs),
             out=out,
-            config=Config.of(config, keep=keep),
+            config=Config.of(config, keep=keep, min_words=min_words),
             progress=progress,
         )
     if as_json:

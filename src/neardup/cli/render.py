@@ -30,10 +30,13 @@ from neardup.theory.plan import Plan
 if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs needs none of them
     from neardup.events import Progress
     from neardup.jobs.compare import Comparison
+    from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
+    from neardup.jobs.tune import Tuning
     from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 
 MAX_MEMBERS: Final = 50
+MAX_SHOWN_PASSAGES: Final = 5
 MAX_MISSED: Final = 20
 
 
@@ -116,7 +119,14 @@ def summary(report: Report, out: str) -> None:
         f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir()
     )
     _print_lines(_counts(numbers))
-    _print_lines([_found(report), *_audited(report), f"Written to {out}: {', '.join(written)}"])
+    _print_lines(
+        [
+            _found(report),
+            *_ignored(report),
+            *_audited(report),
+            f"Written to {out}: {', '.join(written)}",
+        ]
+    )
 
 
 def pairs_summary(report: Report, out: str) -> None:
@@ -133,7 +143,7 @@ def pairs_summary(report: Report, out: str) -> None:
     else:
         rejected = ""
     _print_lines([f"{counted(numbers['documents'], 'document')}: {found}{rejected}."])
-    _print_lines([_found(report), *_audited(report), f"Written to {out}"])
+    _print_lines([_found(report), *_ignored(report), *_audited(report), f"Written to {out}"])
 
 
 def passages_summary(report: PassagesReport, out: str) -> None:
@@ -149,7 +159,7 @@ def passages_summary(report: PassagesReport, out: str) -> None:
     _print_lines(
         [
             f"{counted(report.documents, 'document')}: {counted(report.num_passages, 'passage')} of at least "
-            f"{report.config.min_words:,} words, in {counted(report.num_places, 'further place')}{removed}{rejected}.",
+            f"{report.config.min_words} words, in {counted(report.num_places, 'further place')}{removed}{rejected}.",
             f"Repeated: {report.repeated_words:,} of {report.num_words:,} words ({share:.1%}). "
             f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s.",
             f"Written to {out}: {', '.join(written)}",
@@ -218,6 +228,13 @@ def _neighbour_line(row: dict[str, Any]) -> str:
     document = _place(row["doc_id"], row["file"], row["row"])
     neighbour = _place(row["neighbour_id"], row["neighbour_file"], row["neighbour_row"])
     return f"{row['similarity']:10.4f}  {row['rank']:4}  {document}  {neighbour}"
+
+
+def _ignored(report: Report) -> Iterator[str]:
+    if report.ignored_common is not None:
+        shingles = counted(report.ignored_common["shingles"], "common shingle")
+        documents = counted(report.ignored_common["documents"], "document")
+        yield f"Ignored {shingles}; {documents} had no other."
 
 
 def _audited(report: Report) -> Iterator[str]:
@@ -359,6 +376,26 @@ def _print_curve(chosen: Plan) -> None:
     _print_lines(curve.chances(chosen))
 
 
+def evaluation(answer: Evaluation, out: str) -> None:
+    """Print precision and recall against labels, and what was wrong."""
+    from neardup.cli import evaluate_view
+
+    _print_lines(evaluate_view.lines(answer, out))
+
+
+def tuning(found: Tuning, command: str) -> None:
+    """Print where copies begin, how sure that is, and the command to run next."""
+    from neardup.cli import tune_view
+
+    _print_lines(tune_view.lines(found, _symbols(_console())))
+    if found.threshold is None:
+        _print_lines(["Look at pairs of every similarity, and label some:"])
+        command = f"{command} --threshold 0.1"
+    else:
+        _print_lines(["Next, list the pairs; dedup takes the same options:"])
+    _print_lines([f"  {command}"])
+
+
 def comparison(answer: Comparison, *, plan: Plan, names: tuple[str, str]) -> None:
     """Print the numbers of a comparison."""
     is_pair = answer.similarity(plan.measure) >= plan.threshold
@@ -427,6 +464,24 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     _print_lines(views.lay_out((text_a, text_b), passages, titles, ellipsis))
 
 
+def passages(answer: Comparison, texts: tuple[str, str], min_words: int) -> None:
+    """Print the passages that two texts share."""
+    from neardup.cli import shared_parts
+
+    shown = shared_parts.list_passages(answer.passages or (), texts, _symbols(_console()).ellipsis)
+    _print_lines(["", _passage_counts(answer, min_words), *shown])
+
+
+def _passage_counts(answer: Comparison, min_words: int) -> str:
+    count = len(answer.passages or ())
+    if not count:
+        return f"They share no passage of at least {min_words:,} words."
+    return (
+        f"They share {count:,} passage{'s'[: count != 1]} of at least {min_words:,} words: "
+        f"{100 * (answer.share_a or 0):.1f} % of A, {100 * (answer.share_b or 0):.1f} % of B."
+    )
+
+
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
     """Print why a document was removed, or which ones were removed in its favour."""
     name = _place(answer.doc_id, answer.file, answer.row)
@@ -439,6 +494,7 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
     if compared is None:  # vectors, or a document of an index, whose text is not stored
         return
     _print_lines([_shared(compared, "the removed document", "the kept document")])
+    _print_passages(compared)
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
 
@@ -455,6 +511,7 @@ def pair(listed: ListedPair, compared: Comparison) -> None:
             _shared(compared, "the first", "the second"),
         ]
     )
+    _print_passages(compared)
 
 
 def pairs_of(pairs: Sequence[ListedPair]) -> None:
@@ -467,6 +524,22 @@ def pairs_of(pairs: Sequence[ListedPair]) -> None:
     _print_lines(itertools.islice(others, MAX_MEMBERS))
     if len(pairs) > MAX_MEMBERS:
         _print_lines([f"  and {len(pairs) - MAX_MEMBERS:,} more; --json lists all"])
+
+
+def _print_passages(compared: Comparison) -> None:
+    """Print how much of both texts lies in passages that they share, and where the longest are."""
+    if not compared.passages:
+        return
+    from neardup.align.shared_passages import MIN_WORDS
+
+    longest_first = sorted(compared.passages, key=lambda passage: -passage.words)
+    shown = [
+        f"  {passage.words:,} words: A line {passage.line_a:,}, B line {passage.line_b:,}"
+        for passage in longest_first[:MAX_SHOWN_PASSAGES]
+    ]
+    if len(longest_first) > MAX_SHOWN_PASSAGES:
+        shown.append(f"  and {len(longest_first) - MAX_SHOWN_PASSAGES:,} shorter ones")
+    _print_lines([_passage_counts(compared, MIN_WORDS), *shown])
 
 
 def _shared(compared: Comparison, a: str, b: str) -> str:

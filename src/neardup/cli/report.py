@@ -9,8 +9,10 @@ import click
 from neardup.cli import options
 
 
-@click.command(cls=options.Command, short_help="Write a finished run as one HTML file.")
-@click.argument("out", type=click.Path(), metavar="OUT")
+@click.command(
+    cls=options.Command, short_help="Write a finished run, or a list of pairs, as one HTML file."
+)
+@click.argument("out", type=click.Path(), metavar="OUT|PAIRS")
 @options.option(
     "-o",
     "--output",
@@ -30,14 +32,16 @@ from neardup.cli import options
 @options.option("--overwrite", what="Replace an existing file.", is_flag=True)
 @options.quiet("Show no progress and no summary.")
 def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, quiet: bool) -> None:
-    """Write a finished run as one HTML file: what was removed and why, with the texts side by side.
+    """Write a finished run as one HTML file: what was removed and why, or which pairs, with the texts side by side.
 
-    OUT is the folder that `neardup dedup` wrote. The file is self-contained and opens in any browser. The texts are
+    OUT is the folder that `neardup dedup` wrote, PAIRS the file that `neardup pairs` wrote, with FILE.report.json
+    beside it. The file is self-contained and opens in any browser. The texts are
     read again from the inputs, if these are unchanged.
 
     \b
     Examples:
       neardup report clean -o report.html
+      neardup report pairs.csv -o pairs.html                  all pairs, most similar first
       neardup report clean -o report.html --limit 20MB        more clusters and longer texts
       neardup report clean -o report.html --no-text           to share without the documents
     """  # noqa: D301 - click reads the backspace

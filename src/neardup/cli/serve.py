@@ -7,8 +7,11 @@ import click
 from neardup.cli import options
 
 
-@click.command(cls=options.Command, short_help="Show a finished run or an index in the browser.")
-@click.argument("path", type=click.Path(), metavar="OUT|INDEX")
+@click.command(
+    cls=options.Command,
+    short_help="Show a finished run, a list of pairs or an index in the browser.",
+)
+@click.argument("path", type=click.Path(), metavar="OUT|PAIRS|INDEX")
 @click.option(
     "--host",
     cls=options.Option,
@@ -29,7 +32,7 @@ from neardup.cli import options
     help="Port to listen on; 0 picks a free one.",
 )
 def serve(path: str, host: str, port: int) -> None:
-    """Show a finished run or an index in the browser, from a server that only this machine can reach.
+    """Show a finished run, a list of pairs or an index in the browser, from a server that only this machine can reach.
 
     The page is that of `neardup report`, with all clusters and documents instead of a sample. For an index, it finds
     the near-duplicates of a text that you paste or drop. The server is read-only. Stop it with Ctrl-C.
@@ -38,6 +41,7 @@ def serve(path: str, host: str, port: int) -> None:
     Examples:
       neardup serve clean
       neardup serve clean --port 9000
+      neardup serve pairs.csv
       neardup serve pages.index                    paste a text, see its near-duplicates
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render

@@ -20,6 +20,7 @@ _NAMES: Final = frozenset(
         "file",
         "row",
         "queries",
+        "labels",
         "port",
         "k",
         "plot",

@@ -16,7 +16,7 @@ def lay_out(
     """Draw two texts: the shared parts if most differs, otherwise code line by line and prose word by word."""
     if shared_parts.is_mostly_different(passages):
         yield from titles
-        yield from shared_parts.listing(shared_parts.shared_parts(*texts), texts[0], ellipsis)
+        yield from shared_parts.list_shared(texts, ellipsis)
         return
     yield Text(f"--- {titles[0]}", line_view.STYLE_A)
     yield Text(f"+++ {titles[1]}", line_view.STYLE_B)

@@ -3,12 +3,14 @@
 from neardup.config.config import (
     AUDIT_SAMPLE,
     CHOICES,
+    DEFAULT_MIN_WORDS,
     KEEP_COLUMN_ORDERS,
     KEEP_NOTHING,
     KEEP_ORDERS,
     MIN_MEMORY,
     NUM_NEIGHBOURS,
     RANDOM_SEED,
+    TUNE_SAMPLE,
     Config,
     DrawnSeed,
 )
@@ -16,12 +18,14 @@ from neardup.config.config import (
 __all__ = [
     "AUDIT_SAMPLE",
     "CHOICES",
+    "DEFAULT_MIN_WORDS",
     "KEEP_COLUMN_ORDERS",
     "KEEP_NOTHING",
     "KEEP_ORDERS",
     "MIN_MEMORY",
     "NUM_NEIGHBOURS",
     "RANDOM_SEED",
+    "TUNE_SAMPLE",
     "Config",
     "DrawnSeed",
 ]

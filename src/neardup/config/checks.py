@@ -43,6 +43,23 @@ def as_float(value: Any) -> float:
         return math.inf
 
 
+def as_share(name: str, value: Any) -> float | None:
+    """Return a share of a whole in (0, 1), from a number or from text like "5%"; None stays None."""
+    if value is None:
+        return None
+    given = value
+    if isinstance(value, str):
+        number, percent, rest = value.strip().partition("%")
+        try:
+            value = float(number) / (100 if percent else 1)
+        except ValueError:
+            value = None
+        if rest:
+            value = None
+    check_real(name, given, 'in (0, 1), or text like "5%"', 0 < as_float(value) < 1)
+    return float(value)
+
+
 def check_real(name: str, value: Any, bounds: str, is_within: bool) -> None:
     """Raise if a number is out of bounds."""
     if is_within:

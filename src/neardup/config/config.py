@@ -17,6 +17,7 @@ from neardup.config.checks import (
     as_float,
     as_path,
     as_paths,
+    as_share,
     as_spark_conf,
     asks_containment,
     check_bands,
@@ -63,17 +64,20 @@ KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
 # Only of repeated passages.
 KEEP_NOTHING: Final = "none"
+# What `common_by` may be besides a column.
+COMMON_GROUPS: Final = ("host", "file")
 # Measures whose slots are single bits, and therefore need more of them.
 _BIT_MEASURES: Final = ("hamming", "cosine")
 _BY_MEASURE: Final[Any] = None
 DEFAULT_THRESHOLD: Final = 0.8
 NUM_NEIGHBOURS: Final = 10
 DEFAULT_MIN_WORDS: Final = 50
-MAX_MIN_WORDS: Final = 10_000
 MAX_COUNT: Final = 10**9
 AUDIT_SAMPLE: Final = 1000
+TUNE_SAMPLE: Final = 1000
 MAX_SIZE: Final = 64
 MAX_PER_CLUSTER: Final = 10**9
+MAX_MIN_WORDS: Final = 10**9
 MAX_DIMENSION: Final = 2**24
 MAX_SEED: Final = 2**64 - 1
 RANDOM_SEED: Final = "random"
@@ -149,6 +153,10 @@ class Config(_BesidesSettings):
         decisions: a file with decisions about single documents, exported from the page of a run:
             `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
+        passages: also list the passages that two texts share, for every pair or comparison.
+        edits: find passages that were copied with edits: words changed, left out, added or moved.
+        min_words: the least number of words of a passage; with `edits`, of those that agree. None
+            means 8, and 18 with `edits`; of a repeated passage, 50.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
@@ -156,6 +164,11 @@ class Config(_BesidesSettings):
             characters as equal, such as ligatures, full-width letters and superscripts.
         fold_accents: treat letters with and without accents as equal.
         ignore: files whose shingles are ignored, such as a template or a licence header.
+        ignore_common: the share of documents from which on a shingle is ignored: shingles in more
+            than this share of the documents of a group of at least 50 do not count, such as those
+            of a template; in (0, 1), or text like "5%".
+        common_by: what a group of `ignore_common` is: "host" of an address, "file", or a column;
+            None means all documents.
         html: parse the texts as HTML and compare their content.
         html_content: which part of an HTML page is compared: "main", its main content, without
             navigation and other template text (a page without any is compared as a whole), or
@@ -180,7 +193,6 @@ class Config(_BesidesSettings):
         against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
         documents are always kept.
         only_against: compare the input with `against` only, not with itself.
-        min_words: the fewest words of a repeated passage.
         min_count: cut or mark only words in a window of `min_words` words that stands in at least
         this many places.
         min_left: with cut=True, remove a document of which fewer words are left.
@@ -193,6 +205,8 @@ class Config(_BesidesSettings):
         remove: write the rows of the input without the documents that contain items of benchmarks.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
+        text_out: a file (.parquet or .jsonl) for the text of every document as it is compared, such
+            as the text extracted from HTML: doc_id, file, row, text.
         audit: measure the recall on a sample of the documents after the run.
         overwrite: replace an existing output.
         strict: raise at the first row that cannot be used, instead of listing it as rejected.
@@ -225,12 +239,17 @@ class Config(_BesidesSettings):
     per_cluster: int = 1
     decisions: str | None = None
     pairs: bool = False
+    passages: bool = False
+    edits: bool = False
+    min_words: int | None = None
     collapse_empty: bool = False
     multiset: bool = False
     fold_numbers: bool = False
     normalise: Normalise = "nfc"
     fold_accents: bool = False
     ignore: tuple[str, ...] = ()
+    ignore_common: float | None = None
+    common_by: str | None = None
     html: bool = False
     html_content: HtmlContent = "main"
     text_column: str | tuple[str, ...] | None = None
@@ -245,7 +264,6 @@ class Config(_BesidesSettings):
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     only_against: bool = False
-    min_words: int = DEFAULT_MIN_WORDS
     min_count: int = 2
     min_left: int = 1
     cut: bool = False
@@ -256,6 +274,7 @@ class Config(_BesidesSettings):
     remove: bool = False
     mark: bool = False
     dry_run: bool = False
+    text_out: str | None = None
     audit: bool = False
     overwrite: bool = False
     strict: bool = False
@@ -278,7 +297,7 @@ class Config(_BesidesSettings):
         self._check_numbers()
         _check_keep(self.keep)
         self._check_columns()
-        for name in ("decisions", "weights_from"):
+        for name in ("decisions", "weights_from", "text_out"):
             self._set(name, as_path(name, getattr(self, name)))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
@@ -293,7 +312,7 @@ class Config(_BesidesSettings):
     def _check_columns(self) -> None:
         for name in ("text_column", "item_column"):
             self._set(name, as_columns(name, getattr(self, name)))
-        for name in ("id_column", "items_column", "vector_column", "group_column"):
+        for name in ("id_column", "items_column", "vector_column", "group_column", "common_by"):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
                 check_text(name, getattr(self, name))
@@ -309,12 +328,14 @@ class Config(_BesidesSettings):
         check_real("recall", self.recall, "in (0, 1]", 0 < as_float(self.recall) <= 1)
         check_int("size", self.size, 1, MAX_SIZE)
         check_int("per_cluster", self.per_cluster, 1, MAX_PER_CLUSTER)
-        check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
+        if self.min_words is not None:
+            check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
         check_int("min_count", self.min_count, 2, MAX_COUNT)
         check_int("min_left", self.min_left, 1, MAX_COUNT)
         check_int("around", self.around, 0, MAX_COUNT)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
+        self._set("ignore_common", as_share("ignore_common", self.ignore_common))
         self._set("seed", _drawn(self.seed))
         check_int("seed", self.seed, 0, MAX_SEED)
         self._set("max_document", _max_document_bytes(self.max_document))
@@ -413,6 +434,16 @@ class Config(_BesidesSettings):
     def asks_exact(self) -> bool:
         """Whether the settings ask for every pair, so that there are no bands."""
         return self.method == "exact" or self.recall == 1 or self.asks_containment
+
+    @property
+    def ignores_shingles(self) -> bool:
+        """Whether some shingles do not count."""
+        return bool(self.ignore) or self.ignore_common is not None
+
+    @property
+    def common_column(self) -> str | None:
+        """The column that `common_by` names."""
+        return None if self.common_by in COMMON_GROUPS else self.common_by
 
     @property
     def keep_column(self) -> str | None:

@@ -25,6 +25,7 @@ def check_together(config: Any) -> None:
             f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
+    _check_passages(config)
     if config.decisions is not None and config.measure != "jaccard":
         raise ConfigError(
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
@@ -35,10 +36,30 @@ def check_together(config: Any) -> None:
             "`mark` and `cut` cannot be combined: one writes all words, the other leaves some out",
             hint="leave one out",
         )
+    _check_text_out(config)
     if config.mark and config.dry_run:
         raise ConfigError(
             "`mark` and `dry_run` cannot be combined: a dry run writes no rows",
             hint="leave one out",
+        )
+
+
+def _check_text_out(config: Any) -> None:
+    if config.text_out is None:
+        return
+    if not config.text_out.lower().endswith((".parquet", ".jsonl")):
+        raise ConfigError(
+            f"`text_out` must end in .parquet or .jsonl, got {config.text_out!r}",
+            hint="the extension determines the format",
+        )
+    if config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`text_out` needs a measure of texts or items without weights, got {config.measure!r}",
+            hint="leave `text_out` out",
+        )
+    if config.engine == "spark":
+        raise ConfigError(
+            "`text_out` is not supported on Spark", hint="leave it out, or use engine='local'"
         )
 
 
@@ -84,9 +105,31 @@ def _check_measure(config: Any) -> None:
             f"`ignore` needs a measure of shingles or items without weights, got {config.measure!r}",
             hint="leave `ignore` out, or use the measure 'jaccard'",
         )
+    _check_common(config)
     if config.measure == "weighted" and config.multiset:
         raise ConfigError(
             "`multiset` and the measure 'weighted' cannot be combined", hint="leave `multiset` out"
+        )
+
+
+def _check_common(config: Any) -> None:
+    """`ignore_common` counts shingles in a pass of its own, which only runs on this machine make."""
+    if config.ignore_common is None:
+        if config.common_by is not None:
+            raise ConfigError(
+                f"`common_by` {config.common_by!r} needs `ignore_common`",
+                hint="pass ignore_common=0.05 to ignore what is in more than 5 % of a group",
+            )
+        return
+    if config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`ignore_common` needs a measure of shingles or items without weights, got {config.measure!r}",
+            hint="leave `ignore_common` out, or use the measure 'jaccard'",
+        )
+    if config.engine == "spark":
+        raise ConfigError(
+            "`ignore_common` is not supported on Spark",
+            hint="leave it out, name the template in `ignore`, or use engine='local'",
         )
 
 
@@ -133,4 +176,27 @@ def _check_against(config: Any) -> None:
         raise ConfigError(
             "`only_against` and cluster 'components' cannot be combined: no chains are built",
             hint="leave `cluster` out",
+        )
+
+
+def _check_passages(config: Any) -> None:
+    if config.edits and not config.passages:
+        raise ConfigError(
+            "`edits` needs `passages`: it says which passages are listed",
+            hint="pass passages=True, or leave `edits` out",
+        )
+    if config.passages and config.items_column is not None:
+        raise ConfigError(
+            "`passages` and `items_column` cannot be combined: items have no order",
+            hint="leave `passages` out",
+        )
+    if config.passages and config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`passages` needs texts, got `measure` {config.measure!r}",
+            hint="leave `passages` out, or use the measure 'jaccard'",
+        )
+    if config.passages and config.engine == "spark":
+        raise ConfigError(
+            "`passages` and `engine` 'spark' cannot be combined: the texts of pairs stay on the workers",
+            hint="find the pairs on Spark, then compare the texts of a pair with neardup.passages",
         )

@@ -46,12 +46,17 @@ class RunSettings(TypedDict, total=False):
     per_cluster: int
     decisions: str | os.PathLike[str] | None
     pairs: bool
+    passages: bool
+    edits: bool
+    min_words: int | None
     collapse_empty: bool
     multiset: bool
     fold_numbers: bool
     normalise: Normalise
     fold_accents: bool
     ignore: Paths
+    ignore_common: float | str | None
+    common_by: str | None
     html: bool
     html_content: HtmlContent
     text_column: str | Sequence[str] | None
@@ -66,7 +71,6 @@ class RunSettings(TypedDict, total=False):
     max_document: int | str
     against: Paths
     only_against: bool
-    min_words: int
     min_count: int
     min_left: int
     cut: bool
@@ -77,6 +81,7 @@ class RunSettings(TypedDict, total=False):
     remove: bool
     mark: bool
     dry_run: bool
+    text_out: str | os.PathLike[str] | None
     audit: bool
     overwrite: bool
     strict: bool

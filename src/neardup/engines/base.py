@@ -54,6 +54,29 @@ class Source(Protocol):
         """Rows below this are reference documents: ahead of all input and never removed."""
 
 
+class Parts(Protocol):
+    """Documents in parts that can be read independently, and more than once."""
+
+    @property
+    def total(self) -> int:
+        """The total that `advance` reaches when every document has been read."""
+
+    @property
+    def unit(self) -> str:
+        """What `advance` counts."""
+
+    @property
+    def num_parts(self) -> int:
+        """The number of parts."""
+
+    @property
+    def stops_at_first(self) -> bool:
+        """Whether the error of the first failing part must be raised, even if a later part fails sooner."""
+
+    def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        """Read the documents of a part."""
+
+
 class Documents(Source, Protocol):
     """The documents of one machine, in parts that can be read independently, and more than once."""
 

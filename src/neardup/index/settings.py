@@ -44,7 +44,18 @@ _OF_RUNS: Final = frozenset(
             "mark",
             "dry_run",
         ),
-        *("ignore", "audit", "overwrite", "engine", "master", "spark_conf", "per_cluster"),
+        *(
+            "ignore",
+            "ignore_common",
+            "common_by",
+            "text_out",
+            "audit",
+            "overwrite",
+            "engine",
+            "master",
+            "spark_conf",
+            "per_cluster",
+        ),
     }
 )
 # Settings that never change an answer; not stored.

@@ -77,6 +77,7 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=F
 class Columns:
     """The columns of one file that are used; several text columns are joined by a newline.
 
+    common: what groups documents in order to find their common shingles.
     others: columns of any type that are read as well, if there are such; they are no part of a run.
     """
 
@@ -86,12 +87,14 @@ class Columns:
     id: str | None = None
     score: str | None = None
     group: str | None = None
+    common: str | None = None
     others: tuple[str, ...] = ()
 
     def taken(self) -> dict[str, str]:
         """Return the column of every role that has one."""
         chosen = {"text": " + ".join(self.text), "items": self.items, "vector": self.vector}
         chosen |= {"id": self.id, "keep": self.score, "group": self.group}
+        chosen |= {"common": self.common}
         return {role: name for role, name in chosen.items() if name}
 
 
@@ -104,8 +107,8 @@ class Records:
     texts: large_string, one per document, no null, valid UTF-8; large_binary for measures of other
     contents;
     ids: string, null if the document has none;
-    scores: the values for keep="max:COLUMN", as scores.SCORES; groups: string; rejected: (row,
-    reason);
+    scores: the values for keep="max:COLUMN", as scores.SCORES; groups, common: string; rejected:
+    (row, reason);
     found: the names in `Columns` that occur in at least one row, even as null;
     others: the values of each of `Columns.others`, one per document, as Python values;
     columns: all rows as they were read, if the format can write kept rows from them.
@@ -117,6 +120,7 @@ class Records:
     ids: pa.Array
     scores: pa.Array | None
     groups: pa.Array | None
+    common: pa.Array | None
     rejected: list[tuple[int, str]]
     found: frozenset[str]
     columns: pa.RecordBatch | None = None

@@ -57,4 +57,7 @@ def run_files(
             return load_run(output.target)
         if check is not None:
             check(setup)
-        return run(adapter_for(setup, engine), watch, pipeline)
+        adapter = adapter_for(setup, engine)
+        if config.ignore_common is not None and isinstance(adapter, LocalFiles):
+            adapter.ignore_common(watch)
+        return run(adapter, watch, pipeline)

@@ -46,7 +46,7 @@ _KNOWN: Final = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
-_NOT_HERE: Final = ("pairs", "audit", "ignore", "decisions")
+_NOT_HERE: Final = ("passages", "pairs", "audit", "ignore", "ignore_common", "decisions")
 
 
 def indexes_of(config: Config) -> list[str]:

@@ -104,9 +104,8 @@ class _Keyed:
                 rows = batch.column("row").to_numpy() - first
                 columns = [np.full(rows.size, part), rows, draw_keys(own, rows, self.seed)]
                 columns += [batch.column("group"), batch.column("text")]
-                yield pa.record_batch(
-                    list(map(pa.array, columns[:3])) + columns[3:], schema=schema.SAMPLED
-                )
+                kinds = schema.sampled(batch.schema.field("text").type)
+                yield pa.record_batch(list(map(pa.array, columns[:3])) + columns[3:], schema=kinds)
 
 
 def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_SAMPLE) -> Audit:
@@ -122,7 +121,7 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
         )
     began = watch.seconds
     documents = run.documents
-    drawn = _draw(run, engine, watch, size)
+    drawn = draw_sample(documents, run.config, run.num_documents, engine, watch, size)
     with watch.stage("audit", documents.total, documents.unit) as advance:
         sample = _prepare(drawn, run)
         if run.listed:
@@ -149,16 +148,29 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
     )
 
 
-def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Table:
-    """Sample the documents with the smallest hashes among those with shingles; repeat if too many are empty."""
-    documents = run.documents
-    keyed: Any = _Keyed(documents, run.config.seed)
-    share = (size + _SPARE * size**0.5 + _SPARE) / max(run.num_documents, 1)
+def draw_sample(
+    documents: Documents,
+    config: Config,
+    num_documents: int,
+    engine: LocalEngine,
+    watch: Watch,
+    size: int,
+) -> pa.Table:
+    """Return the documents with the smallest hashes among those with shingles, as schema.SAMPLED, in this order.
+
+    The documents are numbered afterwards. Draws again if too many are empty; `num_documents` is
+    about how many there are.
+    """
+    keyed: Any = _Keyed(documents, config.seed)
+    sampled = schema.SAMPLED
+    if config.ignore_common is not None:
+        sampled = schema.sampled(pa.large_binary())
+    share = (size + _SPARE * size**0.5 + _SPARE) / max(num_documents, 1)
     while True:
         below = int(min(share, 1.0) * DRAW_RANGE)
         with watch.stage("draw", documents.total, documents.unit) as advance:
-            step = partial(draw, below=below, config=run.config)
-            drawn = engine.scan_documents(keyed, step, schema.SAMPLED, advance)
+            step = partial(draw, below=below, config=config)
+            drawn = engine.scan_documents(keyed, step, sampled, advance)
             if not documents.first_rows.size:
                 documents.finish_reading(engine.sort)
         if drawn.num_rows >= size or share >= 1:
@@ -167,10 +179,16 @@ def _draw(run: Audited, engine: LocalEngine, watch: Watch, size: int) -> pa.Tabl
         share *= 2 * size / (drawn.num_rows + 1)
 
 
-def _prepare(drawn: pa.Table, run: Audited) -> AuditSample:
-    rows = (
-        drawn.column("row").to_numpy() + run.documents.first_rows[drawn.column("part").to_numpy()]
+def rows_of_sample(drawn: pa.Table, documents: Documents) -> I64:
+    """Return the rows of sampled documents, once all documents are numbered."""
+    rows: I64 = (
+        drawn.column("row").to_numpy() + documents.first_rows[drawn.column("part").to_numpy()]
     )
+    return rows
+
+
+def _prepare(drawn: pa.Table, run: Audited) -> AuditSample:
+    rows = rows_of_sample(drawn, run.documents)
     order = pa.array(np.argsort(rows))
     texts, groups = (schema.one_array(drawn.column(name)).take(order) for name in ("text", "group"))
     return AuditSample(np.sort(rows), texts, groups.to_numpy(), run.plan, run.config)
@@ -368,6 +386,10 @@ def audit_files(
         documents = FileReader(
             FileLayout(files, num_references, config), workspace, engine.room() // 2
         )
+        if config.ignore_common is not None:
+            from neardup.jobs.common_shingles import stored_common
+
+            documents.compared = stored_common(reported.load("common"), config).compared
         return measure(audited_files(documents, reported, config), engine, watch, sample)
 
 

@@ -16,6 +16,7 @@ from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory as memory
 from neardup.io.documents.discover import paths_of
+from neardup.jobs.compare import check_counts_all
 from neardup.jobs.source import check_in_memory, items_or_source
 from neardup.measures.base import I64, U64
 from neardup.measures.registry import measure_of
@@ -53,6 +54,7 @@ def buckets(
             hint="read the file first",
         )
     check_in_memory(chosen)
+    check_counts_all(chosen, "buckets are those of all shingles")
     read = memory.read(source, chosen, ids=ids)
     if read.rejected.num_rows:
         first = read.rejected.column("reason")[0].as_py()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
-from typing import Any, Unpack
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ from neardup.jobs.source import items_or_source
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.theory.plan import plan_for
 
+if TYPE_CHECKING:
+    from neardup.align.shared_passages import Passage, SharedPassages
+    from neardup.jobs.explain import ReadTexts
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
@@ -34,6 +38,10 @@ class Comparison:
         shingles_a: distinct shingles of a.
         shingles_b: distinct shingles of b.
         shared: distinct shingles that both contain.
+        passages: the passages that the texts share, in the order of a; None without the setting
+            `passages`.
+        share_a: the share of a's words that lie in a passage.
+        share_b: the same of b.
     """
 
     jaccard: float
@@ -44,10 +52,19 @@ class Comparison:
     shingles_a: int
     shingles_b: int
     shared: int
+    passages: tuple[Passage, ...] | None = None
+    share_a: float | None = None
+    share_b: float | None = None
 
     def _repr_html_(self) -> str:
         """Show the comparison in a notebook."""
-        rows = list(dataclasses.asdict(self).items())
+        rows = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name == "passages" and value is not None:
+                value = len(value)
+            if value is not None:
+                rows.append((field.name, value))
         return html_view.view(f"Jaccard similarity {self.jaccard:.4f}", html_view.facts(rows))
 
     def similarity(self, measure: str) -> float:
@@ -72,14 +89,26 @@ def compare(
     0.8
     """
     chosen = for_texts(Config.of(config, **settings))
-    sets = text_sets(usable_texts([a, b], chosen), chosen)
+    texts = usable_texts([a, b], chosen)
+    return compare_contents(texts, chosen, texts.to_pylist() if chosen.passages else None)
+
+
+def compare_contents(
+    contents: pa.Array, config: Config, texts: Sequence[str] | None = None
+) -> Comparison:
+    """Compare two documents as a run compares them: by their texts, or by their shingles without the common ones.
+
+    texts: with them, the passages that they share are listed.
+    """
+    sets = text_sets(contents, config)
     first = sets.shingles[: sets.ends[1]]
     second = sets.shingles[sets.ends[1] :]
-    signatures = set_signatures(sets, chosen)
+    signatures = set_signatures(sets, config)
     shared = np.intersect1d(first, second, assume_unique=True).size
     union = first.size + second.size - shared
     similarity = shared / union if union else 0.0
     largest = shared / max(1, min(first.size, second.size))
+    found = None if texts is None else _shared_passages(texts, config)
     estimate = 0.0
     if first.size and second.size:
         estimate = float((signatures[0] == signatures[1]).mean())
@@ -88,11 +117,57 @@ def compare(
         estimate=estimate,
         containment_a=shared / first.size if first.size else 0.0,
         containment_b=shared / second.size if second.size else 0.0,
-        chance=plan_for(chosen).chance(largest if chosen.asks_containment else similarity),
+        chance=plan_for(config).chance(largest if config.asks_containment else similarity),
         shingles_a=first.size,
         shingles_b=second.size,
         shared=shared,
+        passages=None if found is None else tuple(found.passages()),
+        share_a=None if found is None else found.share_a,
+        share_b=None if found is None else found.share_b,
     )
+
+
+def compare_documents(documents: ReadTexts, config: Config) -> Comparison:
+    """Compare two documents of a run as it did, and list the passages that their texts share."""
+    chosen = Config.of(config, html=False, engine="local", edits=False, min_words=None)
+    is_text = config.items_column is None
+    return compare_contents(documents.contents, chosen, documents.texts if is_text else None)
+
+
+def passages(
+    a: str, b: str, *, config: Config | None = None, **settings: Unpack[Settings]
+) -> list[Passage]:
+    """Return the passages that two texts share, in the order of a.
+
+    By default these are all runs of at least 8 words that both texts have, in any order: places in a
+    that lie in no longer one, each with the leftmost place in b. With edits=True they are stretches
+    copied with edits, in which at least 18 words agree. `min_words` changes both numbers. Words are
+    compared folded, as in shingles.
+
+    Args:
+        a: a text.
+        b: another one.
+        config: settings to start from.
+        settings: fields of Config by name: `edits` and `min_words`, and how words are folded.
+
+    >>> copied = "The ferry to the island leaves at nine."
+    >>> [found] = passages(f"We read: {copied}", f"{copied} It is never late.", min_words=5)
+    >>> found.words, found.start_a, found.end_a
+    (8, 9, 47)
+    """
+    settings.setdefault("passages", True)
+    chosen = for_texts(Config.of(config, **settings))
+    texts = usable_texts([a, b], chosen).to_pylist()
+    return _shared_passages(texts, chosen).passages()
+
+
+def _shared_passages(texts: Sequence[str], config: Config) -> SharedPassages:
+    # Most comparisons, and every run, do without these kernels.
+    from neardup.align.shared_passages import share_passages
+    from neardup.align.words_in_text import words_of
+
+    a, b = (words_of(text, config) for text in texts)
+    return share_passages(a, b, config)
 
 
 def shingles(
@@ -180,7 +255,27 @@ def for_texts(config: Config) -> Config:
             f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
             hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
         )
+    check_counts_all(config, "two texts are no corpus")
+    check_no_text_out(config, "texts are compared as they are")
     return config
+
+
+def check_no_text_out(config: Config, reason: str) -> None:
+    """Raise if the settings ask for texts, where none are written."""
+    if config.text_out is not None:
+        raise ConfigError(
+            f"`text_out` does not apply here: {reason}",
+            hint="leave `text_out` out; it applies to deduplicate and find_pairs",
+        )
+
+
+def check_counts_all(config: Config, reason: str) -> None:
+    """Raise if the settings ignore common shingles, where these cannot be counted."""
+    if config.ignore_common is not None:
+        raise ConfigError(
+            f"`ignore_common` needs all documents of a run: {reason}",
+            hint="leave `ignore_common` out; it applies to deduplicate and find_pairs",
+        )
 
 
 def usable_texts(values: list[Any], config: Config) -> pa.Array:

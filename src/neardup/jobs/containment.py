@@ -69,7 +69,7 @@ def find_containment(
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         pipeline.warn_of_short(sketches, documents, config, engine, watch)
-        pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
+        only_ignored = pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
 
     def make_step() -> BatchStep:
         columns = ["row", "num_shingles", "group", "shingles"]
@@ -96,6 +96,7 @@ def find_containment(
         exact_duplicates=0,
         pairs_verified=_sum(found, "found"),
         comparisons=_sum(found, "compared"),
+        only_ignored=only_ignored,
         selects=False,
         pair_columns=schema.CONTAINMENT_PAIRS,
     )
@@ -112,7 +113,7 @@ def remove_containers(
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
-        pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
+        only_ignored = pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     is_input = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
     is_reference = is_input.copy()
     is_input[: documents.num_references] = is_reference[documents.num_references :] = False
@@ -152,6 +153,7 @@ def remove_containers(
         exact_duplicates=count_equal(selection),
         pairs_verified=_sum(found, "found"),
         comparisons=_sum(found, "compared"),
+        only_ignored=only_ignored,
         pair_columns=schema.CONTAINMENT_PAIRS,
         sketches=sketches,
     )
@@ -201,7 +203,7 @@ def warn_of_short(
 
     references: the reference documents; is_long: returns which rows have more than one shingle.
     """
-    if config.items_column is not None:
+    if config.items_column is not None or config.ignore_common is not None:
         return
     by_unit = Config.of(config, size=1, multiset=True)
     num_short = num_documents = 0

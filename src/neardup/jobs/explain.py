@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from neardup.config.checks import check_text, near_names
 from neardup.errors import DataError, NotStoredError
 from neardup.io.finished import finished_run
 from neardup.io.finished.stored_report import read_report
-from neardup.jobs.compare import Comparison
+from neardup.jobs.compare import Comparison, compare_documents
 from neardup.report import Report
 
 # Similar ids are searched among this many.
@@ -136,7 +136,17 @@ def _no_document(run: str, doc_id: str, ids: list[str]) -> DataError:
     )
 
 
-def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[Verdict, list[str]]:
+class ReadTexts(NamedTuple):
+    """The texts of documents, and what the run compared of them."""
+
+    texts: list[str]
+    contents: pa.Array
+
+
+NO_TEXTS: Final = ReadTexts([], pa.array([], pa.large_string()))
+
+
+def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[Verdict, ReadTexts]:
     """Look up a document of a run in memory; return its text and the kept one's too, if it was removed.
 
     row: the position of the document, which distinguishes documents with the same id.
@@ -154,7 +164,7 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
         stands_for = selection.filter(pc.equal(selection.column("kept_row"), own))
         ids = _take_rows(texts, stands_for.column("row")).column("doc_id").to_pylist()
         members = tuple(zip(ids, stands_for.column("similarity").to_pylist(), strict=True))
-        return Verdict(doc_id=doc_id, row=own, members=members, config=report.config), []
+        return Verdict(doc_id=doc_id, row=own, members=members, config=report.config), NO_TEXTS
     kept_row = removed[0]["kept_row"]
     similarity = removed[0]["similarity"]
     both = _take_rows(texts, pa.array([own, kept_row]))
@@ -168,7 +178,20 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
         config=report.config,
     )
     is_text = report.config.measure == "jaccard" and report.config.items_column is None
-    return verdict, both.column("text").to_pylist() if is_text else []
+    if not is_text:
+        return verdict, NO_TEXTS
+    return verdict, _compared(both, report.load("common"), report.config)
+
+
+def _compared(documents: pa.Table, common: pa.Table | None, config: Config) -> ReadTexts:
+    """Return the texts of documents, and what a run with these common shingles compared of them."""
+    texts = schema.one_array(documents.column("text"))
+    if config.ignore_common is None:
+        return ReadTexts(texts.to_pylist(), texts)
+    from neardup.jobs.common_shingles import contents_of  # few runs have counted them
+
+    groups = documents.column("common").to_numpy()
+    return ReadTexts(texts.to_pylist(), contents_of(texts, groups, common, config))
 
 
 def reason_to_keep(config: Config) -> str:
@@ -216,8 +239,20 @@ def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
     return found
 
 
-def read_document(run: Path, file: str, row: int, config: Config) -> str:
-    """Read a document of a finished run from its input file."""
+def read_texts(run: Path, places: Sequence[tuple[str, int]], config: Config) -> ReadTexts:
+    """Read documents of a finished run, given their files and rows, from its input files."""
+    documents = pa.Table.from_batches(
+        [_read_document(run, file, row, config) for file, row in places]
+    )
+    common = None
+    if config.ignore_common is not None:
+        load = finished_run.load_pairs if run.is_file() else finished_run.load_table
+        common = load(run, "common")
+    return _compared(documents, common, config)
+
+
+def _read_document(run: Path, file: str, row: int, config: Config) -> pa.RecordBatch:
+    """Read a document of a finished run from its input file, as schema.DOCUMENTS."""
     entry = next((entry for entry in read_report(run).inputs if entry["file"] == file), None)
     if entry is None:
         raise DataError(
@@ -225,7 +260,7 @@ def read_document(run: Path, file: str, row: int, config: Config) -> str:
             hint="the texts of an index cannot be compared; removed.parquet names them",
         )
     try:
-        return finished_run.read_row(finished_run.find_again(entry, config), row, config)
+        return finished_run.read_documents_row(finished_run.find_again(entry, config), row, config)
     except DataError as error:
         raise DataError(
             f"the text of row {row} of {entry['path']} cannot be read: {error.message}",
@@ -272,12 +307,12 @@ def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[L
     return sorted(found, key=lambda pair: -pair.similarity)
 
 
-def read_pair(run: Path, pair: ListedPair) -> tuple[str, str, Config]:
-    """Read both texts of a pair from the input files of the run, and return them with its settings."""
+def compare_pair(run: Path, pair: ListedPair) -> tuple[list[str], Comparison]:
+    """Read both texts of a pair from the input files of the run, and compare them as it did."""
     config = read_report(run).settings()
-    text_a = read_document(run, pair.file_a, pair.row_a, config)
-    text_b = read_document(run, pair.file_b, pair.row_b, config)
-    return text_a, text_b, Config.of(config, html=False)
+    places = [(pair.file_a, pair.row_a), (pair.file_b, pair.row_b)]
+    read = read_texts(run, places, config)
+    return read.texts, compare_documents(read, config)
 
 
 def _pairs(run: Path) -> pa.Table:

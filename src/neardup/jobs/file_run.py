@@ -119,4 +119,8 @@ class FileRun(abc.ABC, Generic[Table]):
         """Write report.json and the page, and make the output visible."""
         self.output.write_page(self.workspace, report)
         write_report(self.workspace, report)
+        if self.config.text_out is not None:
+            from neardup.jobs.text_out import publish_texts
+
+            publish_texts(self.workspace, self.config)
         self.output.publish(self.workspace)

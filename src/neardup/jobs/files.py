@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
-from neardup.io.storage.table_writer import write_rejected
+from neardup.io.storage.table_writer import write_rejected, write_rows
 from neardup.jobs.file_run import FileRun
 from neardup.jobs.rejections import first_rejected
 from neardup.jobs.run import Counts, Results, RowCounts
@@ -55,6 +56,7 @@ class LocalFiles(FileRun[pa.Table]):
         self._row_cache = RowCache()
         if setup.output.has_kept and not config.dry_run:
             self._row_cache = RowCache(engine.room() // 4, layout.total)
+        self._common_shingles: int | None = None
         self._decided: Decided | None = None
         if config.decisions is not None:
             from neardup.io.finished.decision_file import match_decisions
@@ -71,6 +73,24 @@ class LocalFiles(FileRun[pa.Table]):
         self.names = RowNames(layout, reader.notes)
         super().__init__(setup, reader, layout, engine)
 
+    def ignore_common(self, watch: Watch) -> None:
+        """Count the common shingles, and read the documents without them from now on."""
+        import pyarrow.parquet as pq
+
+        from neardup.jobs import common_shingles  # few runs count them
+        from neardup.measures.remaining import CommonShingles
+
+        def make(path: Path) -> None:
+            folder = self.workspace.folder / "common"
+            documents = common_shingles.FilesToCount(self.layout)
+            found = common_shingles.count_common(documents, self.config, self.engine, watch, folder)
+            write_rows(path, [found], found.schema)
+
+        path = self.workspace.checkpoint(self.output.drafts["common"], make)
+        common = CommonShingles(pq.read_table(path), self.config)
+        self._common_shingles = common.num_shingles
+        self.source.compared = common.compared
+
     def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
@@ -78,9 +98,25 @@ class LocalFiles(FileRun[pa.Table]):
 
             outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
-        if not self.config.audit:
+        if self.config.text_out is not None:
+            from neardup.jobs.text_out import draft_name, write_texts  # few runs write them
+
+            self.workspace.checkpoint(
+                draft_name(self.config),
+                lambda path: write_texts(path, self.names, self.source.notes),
+            )
+        if self.config.passages:
+            from neardup.jobs.pair_passages import with_passages_of_files
+
+            outcome = with_passages_of_files(
+                outcome, self.source, self.config, self.engine, self.workspace.folder
+            )
+        if not self.config.audit and not self.config.passages:
             self.source.release()
-        return super().results(outcome, watch)
+        results = super().results(outcome, watch)
+        if not self.config.audit and self.config.passages:
+            self.source.release()
+        return dataclasses.replace(results, common_shingles=self._common_shingles)
 
     def select_again(
         self, outcome: pipeline.PipelineOutcome[pa.Table]

@@ -30,7 +30,19 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
     with watch.stage("read"):
         read = in_memory.read(source, config, ids=ids)
     config = in_memory.with_dimension(read, config)
-    return MemoryRun(read=read, config=config, plan=plan_for(config))
+    if config.text_out is not None:
+        from neardup.jobs.text_out import write_texts_in_memory
+
+        write_texts_in_memory(read, config)
+    run = MemoryRun(read=read, config=config, plan=plan_for(config))
+    if config.ignore_common is None:
+        return run
+    from neardup.jobs.common_shingles import count_common  # few runs count them
+    from neardup.measures.remaining import CommonShingles
+
+    common = count_common(run.source, config, run.engine, watch)
+    compared = CommonShingles(common, config).compared_table(read.documents)
+    return dataclasses.replace(run, compared=compared, common=common)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,11 +52,19 @@ class MemoryRun:
     read: in_memory.InMemorySource
     config: Config
     plan: Plan
+    # The documents without their common shingles, and these, as schema.COMMON.
+    compared: pa.Table | None = None
+    common: pa.Table | None = None
+
+    @property
+    def documents(self) -> pa.Table:
+        """The documents as they are compared."""
+        return self.read.documents if self.compared is None else self.compared
 
     @property
     def source(self) -> in_memory.InMemoryDocuments:
         """The documents, as one part."""
-        return in_memory.InMemoryDocuments(self.read.documents, self.read.original.num_rows)
+        return in_memory.InMemoryDocuments(self.documents, self.read.original.num_rows)
 
     @property
     def engine(self) -> LocalEngine:
@@ -57,9 +77,15 @@ class MemoryRun:
         row_pairs = None
         with watch.stage("report"):
             warn_of_templates(outcome, self.source, self.config, watch)
+            if self.config.passages:
+                from neardup.jobs.pair_passages import with_passages_in_memory
+
+                outcome = with_passages_in_memory(outcome, read.documents, self.config, self.engine)
             if outcome.row_pairs is not None:
                 row_pairs = pa.Table.from_batches(outcome.row_pairs, outcome.pair_columns)
-            tables = MemoryTables(read, outcome.selection, outcome.clustered, row_pairs)
+            tables = MemoryTables(
+                read, self.common, outcome.selection, outcome.clustered, row_pairs
+            )
         audited = partial(audited_memory, read, self.source, outcome.plan, self.config)
         bare = dataclasses.replace(outcome, row_pairs=None, sketches=None)
         rows = RowCounts(read.documents.num_rows, read.rejected.num_rows, read.first_rejected)
@@ -67,6 +93,7 @@ class MemoryRun:
         return Results(
             counts=Counts.of(outcome, rows, text_bytes, self.config.threshold),
             num_pairs=None if row_pairs is None else row_pairs.num_rows,
+            common_shingles=None if self.common is None else self.common.num_rows,
             columns=read.columns,
             load=tables.load,
             select_again=partial(self._select_again, bare, row_pairs) if outcome.selects else None,
@@ -86,7 +113,7 @@ class MemoryRun:
     ) -> Report:
         """Report on the stored pairs of similarity >= `threshold`, with the bands, rows and filter of the run."""
         config, plan = settings_again(report.config, outcome.plan, threshold)
-        documents = self.read.documents
+        documents = self.documents
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
         members = select_again(documents, row_pairs, config)
         at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())
@@ -100,4 +127,4 @@ class MemoryRun:
         )
         watch = Watch()
         warn_of_recall(plan, watch)
-        return report_on(chosen, MemoryRun(read=self.read, config=config, plan=plan), watch)
+        return report_on(chosen, dataclasses.replace(self, config=config, plan=plan), watch)

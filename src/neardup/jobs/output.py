@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -101,7 +101,7 @@ class DedupFolder(RunFolder):
     """The output folder of `neardup dedup`."""
 
     command: ClassVar = "dedup"
-    tables: ClassVar = ("removed", "clusters", "pairs", "order")
+    tables: ClassVar = ("removed", "clusters", "pairs", "order", "common")
 
 
 class PairsFile:
@@ -112,7 +112,8 @@ class PairsFile:
     reusable: ClassVar = None
     stores_sets: ClassVar = True
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str, beside: Sequence[str] = ()) -> None:
+        """Take the file, and the tables that are written next to it besides the rejected rows."""
         self.target = _local_path(out)
         if self.target.is_dir():
             raise DataError(
@@ -124,10 +125,11 @@ class PairsFile:
             "pairs": f"{_DRAFTS}/pairs{self.target.suffix}",
             "rejected": f"{_DRAFTS}/rejected.jsonl",
         }
-        self._beside = [
-            self.target.with_name(f"{self.target.name}.{name}")
-            for name in ("rejected.jsonl", REPORT)
-        ]
+        self.drafts |= {name: f"{_DRAFTS}/{name}.parquet" for name in beside}
+        tables = ("rejected", *beside)
+        self._published = {name: run_tables.place_beside(self.target, name) for name in tables}
+        report = self.target.with_name(f"{self.target.name}.{REPORT}")
+        self._beside = [*self._published.values(), report]
 
     def write_page(self, workspace: Workspace, report: Report) -> None:
         """Write no page: a list of pairs has none."""
@@ -148,7 +150,7 @@ class PairsFile:
                 )
 
     def load(self, name: str) -> pa.Table | None:
-        """Return `pairs` or `rejected`, as published."""
+        """Return a published table by name."""
         return finished_run.load_pairs(self.target, name)
 
     def load_draft(self, workspace: Workspace, name: str) -> pa.Table | None:
@@ -156,13 +158,14 @@ class PairsFile:
         return run_tables.read_pairs(workspace.folder / self.drafts["pairs"], name)
 
     def files(self, workspace: Workspace) -> tuple[str, ...]:
-        """Return the names of the three files."""
+        """Return the names of all files."""
         del workspace
         return self.target.name, *(path.name for path in self._beside)
 
     def publish(self, workspace: Workspace) -> None:
         """Publish the files, the pairs last, and remove the workspace."""
-        names = self.drafts["rejected"], f"{_DRAFTS}/{REPORT}", self.drafts["pairs"]
+        names = [self.drafts[name] for name in self._published]
+        names += [f"{_DRAFTS}/{REPORT}", self.drafts["pairs"]]
         drafts = [workspace.folder / name for name in names]
         targets = [*self._beside, self.target]
         publish_files(workspace, list(zip(drafts, targets, strict=True)))

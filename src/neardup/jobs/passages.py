@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import schema
-from neardup.config import Config
+from neardup.config import DEFAULT_MIN_WORDS, Config
 from neardup.engines.base import Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.tables import BatchTable
@@ -41,6 +41,7 @@ from neardup.theory.plan import plan_for
 I64 = npt.NDArray[np.int64]
 _NOTHING: Final = pa.schema([("count", pa.int64())])
 KEEPS: Final = ("first", "none")
+MAX_WINDOW_WORDS: Final = 10_000
 # Settings that do not apply to passages, and the only value that does.
 _FIXED: Final = {
     "unit": "word",
@@ -49,6 +50,10 @@ _FIXED: Final = {
     "ignore": (),
     "decisions": None,
     "pairs": False,
+    "passages": False,
+    "edits": False,
+    "ignore_common": None,
+    "text_out": None,
     "audit": False,
     "engine": "local",
 }
@@ -80,7 +85,18 @@ def check_settings(config: Config) -> Config:
                 f"`{name}` and `html` cannot be combined: places are those of the extracted text",
                 hint="extract the text first, or leave one out",
             )
-    return Config.of(config, method="exact")
+    min_words = config.min_words or DEFAULT_MIN_WORDS
+    if min_words > MAX_WINDOW_WORDS:
+        raise ConfigError(
+            f"`min_words` must be at most {MAX_WINDOW_WORDS:,} for repeated passages, got {min_words:,}",
+            hint="longer passages are found with a smaller number, too",
+        )
+    return Config.of(config, method="exact", min_words=min_words)
+
+
+def window_words(config: Config) -> int:
+    """Return the number of words of a window."""
+    return config.min_words or DEFAULT_MIN_WORDS
 
 
 class WordCounts(NamedTuple):
@@ -128,7 +144,7 @@ def find(
     folder: Path | None = None,
 ) -> Found:
     """Find every repeated passage of some documents; `folder` is for what does not fit in memory."""
-    shape = window_shape(config.min_words)
+    shape = window_shape(window_words(config))
     with watch.stage("anchors", documents.total, documents.unit) as advance:
         table = engine.map_documents(
             documents, lambda batch, _: anchors(batch, shape, config), schema.ANCHORS, advance
@@ -148,7 +164,7 @@ def _first_places(
     arrays: BigArrays,
 ) -> Stretches:
     """Return where every repeated window of words stands first."""
-    shape = window_shape(config.min_words)
+    shape = window_shape(window_words(config))
     only_below = documents.num_references if config.only_against else None
     with watch.stage("group"):
         repeated = link_anchors(
@@ -158,7 +174,7 @@ def _first_places(
             room=engine.room() // 4,
             num_references=only_below,
         )
-        at, islands, num_words = lay_out(repeated, config.min_words, arrays)
+        at, islands, num_words = lay_out(repeated, shape.words, arrays)
         stored = arrays.empty("stored_words", num_words, np.uint64)
 
     def store(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -190,7 +206,7 @@ def _located(
     folder: Path | None,
 ) -> Found:
     """Turn stretches into places, passages and spans, and find them in the texts."""
-    min_words = config.min_words
+    min_words = window_words(config)
     num_references = documents.num_references
     places = found_spans.listed(stretches, num_references, only_against=config.only_against)
     passages = found_spans.passages_of(places, min_words)

@@ -84,7 +84,8 @@ class Counts(NamedTuple):
 class Results:
     """What an adapter has counted and stored.
 
-    audit: measures the recall, on engines that can. The other fields are those of the report.
+    audit: measures the recall, on engines that can; common_shingles: how many `ignore_common`
+    ignores. The other fields are those of the report.
     """
 
     counts: Counts
@@ -92,6 +93,7 @@ class Results:
     num_pairs: int | None
     columns: dict[str, str]
     load: Callable[[str], pa.Table | None]
+    common_shingles: int | None = None
     select_again: Callable[[Report, float], Report] | None = None
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
@@ -142,6 +144,10 @@ def report_on(
     results = adapter.results(outcome, watch)
     counts = results.counts
     _warn(counts, config, watch)
+    if results.common_shingles is None:
+        ignored = None
+    else:
+        ignored = {"shingles": results.common_shingles, "documents": outcome.only_ignored}
     audit = results.audit(watch) if config.audit and results.audit else None
     report = Report(
         config=config,
@@ -162,6 +168,7 @@ def report_on(
         signature_format=measure_of(config).signature_format(config),
         audit=audit,
         decisions=counts.decisions,
+        ignored_common=ignored,
         num_pairs=results.num_pairs,
         columns=results.columns,
         load=results.load,

@@ -89,6 +89,11 @@ def begin(
         ignore=[path if is_remote(path) else os.path.abspath(path) for path in config.ignore],  # noqa: PTH100
     )
     out = output.target
+    if config.text_out is not None:
+        config = Config.of(config, text_out=os.path.abspath(config.text_out))  # noqa: PTH100
+        from neardup.jobs.text_out import check_target
+
+        check_target(config, out)
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
@@ -98,6 +103,8 @@ def begin(
             plan = plan_for(config)
             references = _find_references(own, config, out)
             check_apart(out, references + own)
+            if config.text_out is not None:
+                check_apart(Path(config.text_out), references + own)
             references = _with_heads(references)
             own = _with_heads(own)
             manifest = _manifest(output.command, references + own, config, spooled)
@@ -255,6 +262,11 @@ def _manifest(
         "signature_format": measure_of(config).signature_format(config),
         "digest_format": DIGEST_FORMAT,
     }
+    # HTML in WARC files is extracted whatever `html` says.
+    if config.html_content == "main" and any(file.format == "warc" for file in files):
+        from neardup.io.columns.main_content import versions
+
+        manifest["signature_format"] += f" {versions()}"
     if config.decisions is not None:
         from neardup.io.finished.decision_file import content_digest
 
@@ -313,8 +325,9 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
         documents, text_bytes = estimate_sizes(files, config, num_files=_SAMPLED_FILES)
         return kept + text_bytes + most_disk(documents, text_bytes, 0, plan, config)
     sample = sample_files(files, config, num_files=_SAMPLED_FILES, most_bytes=1)
+    counted = Config.of(config, ignore_common=None, common_by=None)
     num_shingles = sum(
-        collect_texts(found.texts, config).sets.shingles.size for found in sample.records
+        collect_texts(found.texts, counted).sets.shingles.size for found in sample.records
     )
     return kept + most_disk(
         sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config
@@ -333,4 +346,6 @@ def most_disk(
     work = documents * (8 * plan.bands + _NOTE_BYTES) + num_shingles * _SHINGLE_BYTES
     # In the worst case every document has a partner, and texts that do not fit in a third of memory
     # are spilled.
+    if config.text_out is not None:
+        work += 2 * text_bytes
     return work + (text_bytes if text_bytes > Memory(config.memory).limit // 3 else 0)

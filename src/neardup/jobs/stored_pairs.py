@@ -358,7 +358,7 @@ def _load(
         )
     if name == "mask":
         return _mask(report, tables["removed"])
-    return report.load(name) if name == "rejected" else tables.get(name)
+    return report.load(name) if name in ("rejected", "common") else tables.get(name)
 
 
 def _mask(report: Report, removed: pa.Table) -> pa.Table:

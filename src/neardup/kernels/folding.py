@@ -72,7 +72,7 @@ def decode(source, at, end):
 
 
 @inner
-def _encode(point, target, to):
+def encode(point, target, to):
     """Write a code point as UTF-8; return how many bytes it took."""
     if point < 0x80:
         target[to] = point
@@ -176,9 +176,7 @@ def fold_document(source, start, end, table, edge, folded, mask):
             if is_plain:
                 store64(folded, to + before, loaded)
             elif kind != 0:
-                width = _encode(
-                    (point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before
-                )
+                width = encode((point + np.int64(entry)) & np.int64(FOLD_MASK), folded, to + before)
             if kind != 0:
                 bits = ((ONE << np.uint64(width)) - ONE) << np.uint64(before)
                 count = before + width + (1 if kind == SINGLE else 0)

@@ -77,7 +77,7 @@ def _bit(bits, place):
 
 
 @inner
-def _pass_filters(shingles, start, end, index, passed):
+def pass_filters(shingles, start, end, index, passed):
     """Write the shingles that pass both filters, without branches."""
     coarse = index.coarse
     coarse_shift = index.coarse_shift
@@ -124,7 +124,7 @@ def fill_index(keys, index):
 
 
 @inner
-def _find_list(shingle, index):
+def find_list(shingle, index):
     """Return the number of the list of a shingle, or -1."""
     spreads = index.spreads
     starts = index.starts
@@ -166,8 +166,8 @@ def find_candidates(shingles, ends, groups, index, first_doc, seen, found):
     for doc in range(ends.size - 1):
         stamp = first_doc + doc
         num_shingles = ends[doc + 1] - ends[doc]
-        for at in range(_pass_filters(shingles, ends[doc], ends[doc + 1], index, passed)):
-            number = _find_list(passed[at], index)
+        for at in range(pass_filters(shingles, ends[doc], ends[doc + 1], index, passed)):
+            number = find_list(passed[at], index)
             if number < 0 or seen_lists[number] == stamp:
                 continue
             seen_lists[number] = stamp

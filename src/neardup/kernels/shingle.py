@@ -45,7 +45,7 @@ SPAN = 32
 
 @inner
 def is_number(folded, start, end, table):
-    """Whether a word of folded text is of digits alone."""
+    """Whether a word has digits only."""
     index, entries, _, _ = table
     at = start
     while at < end:

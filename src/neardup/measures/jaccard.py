@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.io.columns.main_content import versions
 from neardup.kernels import bands, distinct, members, shingle
 from neardup.kernels import sketch as sketcher
 from neardup.kernels.keys import shingle_key
@@ -26,6 +27,7 @@ from neardup.measures.base import (
     Signatures,
     Sketched,
     Slots,
+    content_words,
     digest_key_of,
     group_salts,
     mix,
@@ -44,6 +46,8 @@ SKETCHES: Final = {"fast": sketcher.fast_sketch, "minhash": sketcher.minhash}
 FORMATS: Final = {"fast": "fast-3", "minhash": "minhash-3"}
 # Of items, which are not folded, and of texts whose invisible characters separate words (docs/decisions/0040).
 UNCHANGED_FORMATS: Final = {"fast": "fast-2", "minhash": "minhash-2"}
+# Replaces the shingles of a document if all of them are ignored; no shingle has this hash.
+ONLY_IGNORED: Final = np.uint64(0)
 # Bytes of text per kernel call, so that the shingles (8 bytes for about 6 of text) stay in the
 # cache of a core.
 CACHE_BYTES: Final = 512 << 10
@@ -67,7 +71,11 @@ def signature_format(config: Config) -> str:
     )
     flags += f" {config.normalise}" if config.normalise != "nfc" else ""
     flags += f" ignore-{load_ignored(config, distinct_shingles).digest}" if config.ignore else ""
-    flags += f" html-{config.html_content}" if config.html else ""
+    if config.ignore_common is not None:
+        flags += f" common-{config.ignore_common:g}-{config.common_by or 'all'}"
+    if config.html:
+        flags += f" html-{config.html_content}"
+        flags += f" {versions()}" if config.html_content == "main" else ""
     kind = _kind(config)
     unit = kind if kind == "items" else f"{kind}-{config.size}"
     names = UNCHANGED_FORMATS if kind == "items" or config.separates_invisible else FORMATS
@@ -91,15 +99,13 @@ def sketch(
 
     Texts of different groups share neither; group 0 means no group. Secret as for `Measure.sketch`.
     """
-    source, offsets = text_buffers(contents)
-    num_docs = offsets.size - 1
+    num_docs = len(contents)
     sizes = np.empty(num_docs, np.int64)
     digests = np.empty((num_docs, 2), np.uint64)
     keys = np.empty((num_docs, plan.bands), np.uint64)
     held_at = np.zeros(num_docs, np.int64)
     digest_key = digest_key_of(secret)
-    for start, stop in cache_sized(offsets):
-        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
+    for start, stop, shingles, ends in _shingled(contents, config):
         signatures = np.empty((stop - start, config.num_perm), np.uint32)
         _sketch(shingles, ends, config, signatures)
         bands.band_keys(signatures, plan.rows, keys[start:stop])
@@ -169,9 +175,8 @@ def collect_texts(
 
 def shingle_runs(texts: pa.Array, config: Config) -> Iterator[tuple[int, U64, I64]]:
     """Iterate over cache-sized runs of texts: position of the first, and all shingles, unsorted, with repetitions."""
-    source, offsets = text_buffers(texts)
-    for start, stop in cache_sized(offsets):
-        yield start, *_shingle(source, offsets[start : stop + 1], config)
+    for start, _, shingles, ends in _shingled(texts, config):
+        yield start, shingles, ends
 
 
 def raw_sets(shingles: U64, ends: I64) -> Sets:
@@ -184,13 +189,11 @@ def raw_sets(shingles: U64, ends: I64) -> Sets:
 
 def text_signatures(texts: pa.Array, config: Config, out: U32 | None = None) -> U32:
     """Return the signature of every text, written to `out` if given."""
-    source, offsets = text_buffers(texts)
     if out is None:
-        signatures = np.empty((offsets.size - 1, config.num_perm), np.uint32)
+        signatures = np.empty((len(texts), config.num_perm), np.uint32)
     else:
         signatures = out
-    for start, stop in cache_sized(offsets):
-        shingles, ends = _shingle(source, offsets[start : stop + 1], config)
+    for start, stop, shingles, ends in _shingled(texts, config):
         _sketch(shingles, ends, config, signatures[start:stop])
     return signatures
 
@@ -236,6 +239,33 @@ def cache_sized(offsets: I64) -> Iterator[tuple[int, int]]:
         start = stop
 
 
+def _shingled(contents: pa.Array, config: Config) -> Iterator[tuple[int, int, U64, I64]]:
+    """Iterate over cache-sized runs of documents: their bounds, and all shingles that count."""
+    if pa.types.is_large_binary(contents.type):
+        yield from _counted(contents, config)
+        return
+    if config.ignore_common is not None:
+        raise RuntimeError("texts were not replaced by their shingles, of which some are common")
+    source, offsets = text_buffers(contents)
+    for start, stop in cache_sized(offsets):
+        yield start, stop, *_shingle(source, offsets[start : stop + 1], config)
+
+
+def _counted(contents: pa.Array, config: Config) -> Iterator[tuple[int, int, U64, I64]]:
+    """Iterate over runs of documents whose contents are their shingles, without the common ones."""
+    words, word_ends = content_words(contents)
+    for start, stop in cache_sized(word_ends * words.itemsize):
+        shingles = words[word_ends[start] : word_ends[stop]].copy()
+        ends = word_ends[start : stop + 1] - word_ends[start]
+        is_shingle = shingles != ONLY_IGNORED
+        if not is_shingle.all():
+            ends = np.cumsum(np.r_[0, is_shingle])[ends]
+            shingles = shingles[is_shingle]
+        if config.multiset:
+            distinct.number_repetitions(shingles, ends)
+        yield start, stop, shingles, ends
+
+
 def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
     if (config.normalise != "nfc" or config.fold_accents) and _kind(config) != "items":
         source, offsets = fold_run(source, offsets, config)
@@ -275,6 +305,13 @@ def _run_shingler(
 def distinct_shingles(texts: pa.Array, config: Config) -> U64:
     """Return the distinct shingles of all texts, in ascending order."""
     return np.unique(text_sets(texts, config).shingles)
+
+
+def have_shingles(texts: pa.Array, config: Config) -> npt.NDArray[np.bool_]:
+    """Return which texts have shingles, ignored ones included."""
+    whole = Config.of(config, ignore=(), ignore_common=None, common_by=None)
+    has_any: npt.NDArray[np.bool_] = np.diff(text_sets(texts, whole).ends) > 0
+    return has_any
 
 
 def fold_run(source: U8, offsets: I64, config: Config) -> tuple[U8, I64]:

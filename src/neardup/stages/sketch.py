@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from neardup import schema
 from neardup.config import Config
 from neardup.config.checks import SET_MEASURES
+from neardup.io.records import text_bytes
 from neardup.measures import jaccard
 from neardup.measures.base import Sketched
 from neardup.measures.registry import measure_of
@@ -57,7 +58,7 @@ def sketch(
         columns = [pa.array(keys) for keys in keys_by_band]
         if sampler is not None:
             columns.append(sampler.lists(sketched.sizes, group_numbers))
-    if config.ignore:
+    if config.ignores_shingles:
         columns.insert(0, _only_ignored(text, sketched.sizes, config))
     return pa.record_batch(
         [
@@ -74,15 +75,16 @@ def sketch(
         schema=schema.sketches(
             plan.bands,
             has_shingles=is_sampled or (plan.is_exact and is_set),
-            ignores=bool(config.ignore),
+            ignores=config.ignores_shingles,
         ),
     )
 
 
 def _only_ignored(texts: pa.Array, sizes: npt.NDArray[np.int64], config: Config) -> pa.Array:
     """Mark with 1 the texts that have shingles, but only ignored ones."""
-    marks = np.zeros(len(texts), np.int64)
     is_empty = sizes == 0
-    whole = jaccard.text_sets(texts.filter(pa.array(is_empty)), Config.of(config, ignore=()))
-    marks[is_empty] = np.diff(whole.ends) > 0
+    if pa.types.is_large_binary(texts.type):  # as CommonShingles has marked them
+        return pa.array((is_empty & (text_bytes(texts) > 0)).astype(np.int64))
+    marks = np.zeros(len(texts), np.int64)
+    marks[is_empty] = jaccard.have_shingles(texts.filter(pa.array(is_empty)), config)
     return pa.array(marks)

@@ -369,6 +369,55 @@ def keep_similar(
     }
 
 
+def fitting_sizes(size: int, threshold: float) -> range:
+    """Return the sizes of the sets that can reach a Jaccard similarity with a set of this size: the length filter.
+
+    >>> fitting_sizes(10, 0.8)
+    range(8, 13)
+    """
+    check_int("size", size, 1)
+    _check_threshold(threshold)
+    # The same division as in `jaccard`, so that rounding cannot rule out a pair.
+    smallest = next(other for other in range(1, size + 1) if other / size >= threshold)
+    largest = size
+    while size / (largest + 1) >= threshold:
+        largest += 1
+    return range(smallest, largest + 1)
+
+
+def prefix(ones: AbstractSet[Row], threshold: float, counts: Mapping[Row, int]) -> list[Row]:
+    """Return the rarest rows of a set, so many that a similar set must contain one of them: the prefix filter.
+
+    `counts` is how many columns contain each row; equally rare rows come in their own order.
+
+    >>> prefix({1, 2, 3, 4, 5}, 0.8, Counter({1: 9, 2: 7, 3: 1, 4: 2, 5: 8}))
+    [3, 4]
+    """
+    least_common = fitting_sizes(len(ones), threshold)[0]
+    rarest_first = sorted(ones, key=lambda row: (counts[row], row))
+    return rarest_first[: len(ones) - least_common + 1]
+
+
+def prefix_candidates(columns: Sequence[AbstractSet[Row]], threshold: float) -> set[Pair]:
+    """Return the pairs of columns that share a row of their prefixes and fit in size; no similar pair is missing.
+
+    >>> sorted(prefix_candidates([{1, 2, 3, 4}, {1, 2, 3, 5}, {1, 6, 7, 8}], threshold=0.6))
+    [(0, 1)]
+    """
+    _check_columns(columns)
+    counts = Counter(row for ones in columns for row in ones)
+    posting_lists: dict[Row, list[int]] = {}
+    for column, ones in enumerate(columns):
+        for row in prefix(ones, threshold, counts):
+            posting_lists.setdefault(row, []).append(column)
+    found = set()
+    for posting_list in posting_lists.values():
+        for left, right in itertools.combinations(posting_list, 2):
+            if len(columns[right]) in fitting_sizes(len(columns[left]), threshold):
+                found.add((left, right))
+    return found
+
+
 def _windows(tokens: Sequence[Hashable] | str, size: int) -> list[Hashable]:
     check_int("size", size, 1)
     if not isinstance(tokens, Sequence):
@@ -406,6 +455,13 @@ def _rows_per_band(num_slots: int, bands: int) -> int:
             hint=f"use one of {', '.join(map(str, fitting))}",
         )
     return num_slots // bands
+
+
+def _check_threshold(threshold: float) -> None:
+    if not 0 < threshold <= 1:
+        raise ConfigError(
+            f"`threshold` must be in (0, 1], got {threshold!r}", hint="use 0.8 for 80 %"
+        )
 
 
 def _check_bags(*bags: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,11 @@ from neardup.errors import DataError
 from neardup.io.finished import finished_run
 from neardup.io.finished.decision_file import digest_of
 from neardup.io.records import ITEM_END, text_bytes
+from neardup.jobs.common_shingles import stored_common
 from neardup.kernels import similarity as kernel
 from neardup.measures.registry import measure_of
+from neardup.measures.remaining import CommonShingles, salts_of
+from neardup.report import Report
 from neardup.web.run_view import RunView
 
 I64 = npt.NDArray[np.int64]
@@ -58,22 +61,35 @@ def why_absent(run: RunView) -> str | None:
     return None
 
 
-def scan(run: RunView) -> Iterator[tuple[I64, pa.Array]]:
-    """Read all documents again: keys, ascending, and texts, as large_string."""
+class Scanned(NamedTuple):
+    """Consecutive documents: keys, ascending, texts, as large_string, and their groups of `ignore_common`."""
+
+    keys: I64
+    texts: pa.Array
+    groups: I64
+
+
+def scan(run: RunView) -> Iterator[Scanned]:
+    """Read all documents again."""
     report = run.report
     if not run.is_from_files:
         texts = report.load("texts")
         if texts is not None:
             rows = texts.column("row").to_numpy()
+            groups = np.zeros(rows.size, np.int64)
+            if "common" in texts.column_names:
+                groups = texts.column("common").to_numpy()
             start = 0
             for chunk in texts.column("text").chunks:
-                yield rows[start : start + len(chunk)], chunk
+                part = slice(start, start + len(chunk))
+                yield Scanned(rows[part], chunk, groups[part])
                 start += len(chunk)
         return
     for at, entry in enumerate(report.inputs):
         first = int(run.first_keys[at])
         for records in finished_run.read_again(entry, report.config):
-            yield first + records.rows, records.texts
+            groups = finished_run.common_groups(records, entry, report.config)
+            yield Scanned(first + records.rows, records.texts, groups)
             first += records.num_rows
 
 
@@ -91,28 +107,30 @@ def make_text(content: bytes, most_characters: int = MAX_CHARACTERS) -> Text:
 class Gathered:
     """The texts that a page shows, the sizes of their sets, and the bytes of all removed texts.
 
-    contents: the whole texts that are not too long to be compared again.
+    contents: the whole texts that are not too long to be compared again; groups: those of
+    `ignore_common`.
     """
 
     texts: dict[int, Text]
     contents: dict[int, bytes]
+    groups: dict[int, int]
     num_shingles: dict[int, int]
     removed_bytes: int
 
 
 def gather(run: RunView, wanted: I64) -> Gathered:
     """Read all documents once, for the texts of some (ascending keys)."""
-    found = Gathered({}, {}, {}, 0)
+    found = Gathered({}, {}, {}, {}, 0)
     removed = run.removals.keys[run.by_key]
     held = 0
-    config = alone(run.report.config)
-    for keys, texts in scan(run):
+    compared = Compared(run.report)
+    for keys, texts, groups in scan(run):
         found.removed_bytes += int(text_bytes(texts)[_which(keys, removed)].sum())
         at = np.flatnonzero(_which(keys, wanted))
         if not at.size:
             continue
         chosen = texts.take(pa.array(at))
-        sizes = np.diff(measure_of(config).items(chosen, config).ends)  # type: ignore[union-attr]
+        sizes = np.diff(compared.items(chosen, groups[at]).ends)
         for key, content, size in zip(
             keys[at].tolist(), chosen.cast(pa.large_binary()), sizes.tolist(), strict=True
         ):
@@ -120,6 +138,7 @@ def gather(run: RunView, wanted: I64) -> Gathered:
             text = make_text(raw, MAX_CHARACTERS if held < _MAX_HELD else _FIRST_CHARACTERS)
             found.texts[key] = text
             found.num_shingles[key] = size
+            found.groups[key] = int(groups[np.searchsorted(keys, key)])
             if len(raw) <= _MAX_COMPARED and held < _MAX_HELD:
                 found.contents[key] = raw
                 held += len(raw)
@@ -138,18 +157,34 @@ def alone(config: Config) -> Config:
     return Config.of(config, html=False)
 
 
-def count_shingles(content: bytes, config: Config) -> int:
-    """Return the number of distinct shingles of a text."""
-    texts = pa.array([content.decode()], pa.large_string())
-    sets = measure_of(config).items(texts, config)
-    return int(sets.ends[-1])  # type: ignore[union-attr]
+class Compared:
+    """What a run compared of its texts."""
 
+    def __init__(self, report: Report) -> None:
+        self._config = alone(report.config)
+        self._common: CommonShingles | None = None
+        if report.config.ignore_common is not None:
+            self._common = stored_common(report.load("common"), self._config)
 
-def similarities_among(contents: Sequence[bytes], config: Config) -> list[float]:
-    """Return the exact similarity of every two of some texts: (0, 1), (0, 2), ... (1, 2), ..."""
-    texts = pa.array([content.decode() for content in contents], pa.large_string())
-    items = measure_of(config).items(texts, config)
-    left, right = np.triu_indices(len(contents), 1)
-    values = np.empty(left.size, np.float64)
-    kernel.similarities(items, left.astype(np.int64), right.astype(np.int64), values)
-    return [round(value, 4) for value in values.tolist()]
+    def items(self, texts: pa.Array, groups: I64) -> kernel.Sets:
+        """Return the sets of texts, given their groups of `ignore_common`."""
+        if self._common is not None:
+            texts = self._common.contents(texts, salts_of(groups))
+        sets: Any = measure_of(self._config).items(texts, self._config)
+        return cast("kernel.Sets", sets)
+
+    def count_shingles(self, content: bytes, group: int) -> int:
+        """Return the number of distinct shingles of a text."""
+        return int(self._items_of([content], [group]).ends[-1])
+
+    def similarities_among(self, contents: Sequence[bytes], groups: Sequence[int]) -> list[float]:
+        """Return the exact similarity of every two of some texts: (0, 1), (0, 2), ... (1, 2), ..."""
+        items = self._items_of(contents, groups)
+        left, right = np.triu_indices(len(contents), 1)
+        values = np.empty(left.size, np.float64)
+        kernel.similarities(items, left.astype(np.int64), right.astype(np.int64), values)
+        return [round(value, 4) for value in values.tolist()]
+
+    def _items_of(self, contents: Sequence[bytes], groups: Sequence[int]) -> kernel.Sets:
+        texts = pa.array([content.decode() for content in contents], pa.large_string())
+        return self.items(texts, np.array(groups, np.int64))

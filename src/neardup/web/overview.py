@@ -15,6 +15,7 @@ from neardup.jobs.explain import reason_to_keep
 from neardup.jobs.stored_pairs import StoredCounts, count_stored
 from neardup.report import Report
 from neardup.version import VERSION
+from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import RunView
 
 NUM_LARGEST: Final = 10
@@ -64,6 +65,24 @@ def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any
         "reason_to_keep": reason_to_keep(report.config),
         "asks_containment": report.config.asks_containment,
     }
+
+
+def overview_of_pairs(run: PairsView) -> dict[str, Any]:
+    """Return everything that the first view of a list of pairs shows."""
+    about = overview(run)
+    report = run.report
+    counts = about["counts"]
+    about["kind"] = "pairs"
+    about["counts"] = {
+        "documents": counts["documents"],
+        "rejected": counts["rejected"],
+        "pairs": run.pairs.similarities.size,
+        "in_pairs": run.document_keys.size,
+        "exact": int((run.pairs.similarities == 1).sum()),
+    }
+    about["histogram"] = {"removed": None, "pairs": _bins(run.pairs.similarities)}
+    about["recall"] = _recall(report)
+    return about
 
 
 def _counts(run: RunView) -> dict[str, int | None]:

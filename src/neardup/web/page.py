@@ -25,6 +25,7 @@ SCRIPTS: Final = (
     "overview.js",
     "clusters.js",
     "pair.js",
+    "pairs.js",
     "search.js",
     "review.js",
     "app.js",

@@ -14,8 +14,9 @@ from neardup.measures.base import mix
 from neardup.web import document_texts
 from neardup.web.document_texts import Gathered
 from neardup.web.other_columns import OtherColumns
-from neardup.web.overview import overview
+from neardup.web.overview import overview, overview_of_pairs
 from neardup.web.page import escape_json
+from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import RunView
 
 I64 = npt.NDArray[np.int64]
@@ -26,6 +27,8 @@ MAX_DRAWN: Final = 500
 # Members of a cluster in a file: the most similar and the least similar ones.
 MAX_MEMBERS: Final = 20
 MAX_ALONE: Final = 100
+# How many pairs of a list a file shows, the most similar ones.
+MAX_PAIRS: Final = 2000
 # The most documents in the heat map of a cluster, which compares every pair.
 HEAT_MAP: Final = range(4, 21)
 _CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
@@ -38,11 +41,12 @@ _PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]*(?:[.;!?]+ ?|\n+|\Z)")
 
 
 class _Sample(NamedTuple):
-    """The clusters that a file shows, by number, and the documents without duplicates, by key."""
+    """What a file shows: clusters, by number, documents without duplicates, by key, pairs of a list, by number."""
 
     largest: I64
     drawn: I64
     alone: I64
+    pairs: I64
 
     @property
     def clusters(self) -> I64:
@@ -60,11 +64,16 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     else:
         absent = "this report was written without texts"
     shown = [_shown(run, number) for number in sample.clusters]
+    if isinstance(run, PairsView):
+        shown += [run.pairs.keys_a[sample.pairs], run.pairs.keys_b[sample.pairs]]
     wanted = np.unique(np.concatenate([*shown, sample.alone]))
     texts = None
     if absent is None:
         texts = document_texts.gather(run, wanted.astype(np.int64))
-    info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
+    if isinstance(run, PairsView):
+        info = overview_of_pairs(run)
+    else:
+        info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
     for row in info["largest"]:
         row["id"] = _cut_id(row["id"])
         row["weakest_id"] = _cut_id(row["weakest_id"])
@@ -96,16 +105,20 @@ def _cut_id(doc_id: str) -> str:
 
 
 def _draw(run: RunView) -> _Sample:
+    no_rows = np.empty(0, np.int64)
+    if isinstance(run, PairsView):
+        shown = np.arange(min(MAX_PAIRS, run.pairs.similarities.size))
+        return _Sample(no_rows, no_rows, no_rows, shown)
     clusters = run.clusters
     by_size = np.lexsort((clusters.keys, -clusters.sizes))
     rest = by_size[MAX_LARGEST:]
     drawn = rest[np.argsort(mix(clusters.keys[rest].astype(np.uint64)), kind="stable")[:MAX_DRAWN]]
     keys = run.document_keys
     if keys is None:
-        return _Sample(by_size[:MAX_LARGEST], drawn, np.empty(0, np.int64))
+        return _Sample(by_size[:MAX_LARGEST], drawn, no_rows, no_rows)
     single = np.setdiff1d(keys, np.concatenate([clusters.keys, run.removals.keys]))
     alone = single[np.argsort(mix(single.astype(np.uint64)), kind="stable")[:MAX_ALONE]]
-    return _Sample(by_size[:MAX_LARGEST], drawn, alone)
+    return _Sample(by_size[:MAX_LARGEST], drawn, alone, no_rows)
 
 
 def shown_members(members: I64, most: int = MAX_MEMBERS) -> I64:
@@ -125,15 +138,16 @@ def _shown(run: RunView, number: int) -> I64:
 
 def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[float]]:
     """The similarities of every two documents of each cluster of a suitable size, in the order of `_shown`."""
-    config = document_texts.alone(run.report.config)
     found: dict[int, list[float]] = {}
-    for number in numbers.tolist() if config.measure == "jaccard" else ():
+    if run.report.config.measure != "jaccard":
+        return found
+    compared = document_texts.Compared(run.report)
+    for number in numbers.tolist():
         keys = _shown(run, number).tolist()
         if len(keys) in HEAT_MAP and all(key in texts.contents for key in keys):
             contents = [texts.contents[key] for key in keys]
-            found[int(run.clusters.keys[number])] = document_texts.similarities_among(
-                contents, config
-            )
+            groups = [texts.groups[key] for key in keys]
+            found[int(run.clusters.keys[number])] = compared.similarities_among(contents, groups)
     return found
 
 
@@ -168,11 +182,18 @@ def _encode(
         )
     for key in sample.alone.tolist():
         documents.add(key)
+    pairs = []
+    if isinstance(run, PairsView):
+        columns = [run.pairs.keys_a, run.pairs.keys_b, run.pairs.similarities]
+        pairs = list(zip(*(column[sample.pairs].tolist() for column in columns), strict=True))
+        for key in (key for pair in pairs for key in pair[:2]):
+            documents.add(key)
     info = fixed.info | {
         "sample": {
             "largest": int(sample.largest.size),
             "drawn": int(sample.drawn.size),
             "alone": int(sample.alone.size),
+            "pairs": int(sample.pairs.size),
             "members": MAX_MEMBERS,
             "documents": len(documents.columns["key"]),
         },
@@ -181,6 +202,7 @@ def _encode(
     data = {
         "info": info,
         "clusters": listed,
+        "pairs": pairs,
         "documents": documents.columns,
         "matrices": {
             str(row[0]): fixed.matrices[row[0]] for row in listed if row[0] in fixed.matrices

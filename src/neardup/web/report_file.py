@@ -13,7 +13,7 @@ from neardup.errors import ConfigError, DataError
 from neardup.report import Report
 from neardup.web.page import render_page
 from neardup.web.page_data import page_data
-from neardup.web.run_view import RunView
+from neardup.web.pairs_view import view_of
 
 DEFAULT_LIMIT: Final = 3_000_000
 _MIN_LIMIT: Final = 300_000
@@ -33,7 +33,7 @@ def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = 
     """Return a report as one self-contained HTML page of at most `limit` bytes."""
     size = check_limit(limit)
     room = size - len(render_page("").encode())
-    return render_page(page_data(RunView(report), room, has_texts=text))
+    return render_page(page_data(view_of(report), room, has_texts=text))
 
 
 def write_html(

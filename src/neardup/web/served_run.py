@@ -44,15 +44,22 @@ class ServedRun:
     kind = "run"
 
     def __init__(self, report: Report) -> None:
-        self._run = RunView(report)
+        self._run = self._view(report)
         self._texts = TextStore(self._run)
         self._config = document_texts.alone(report.config)
-        # From a copy, so that the stored pairs, which only the overview needs, are released.
-        self._overview = overview(RunView(dataclasses.replace(report)))
+        self._compared = document_texts.Compared(report)
+        self._overview = self._about(report)
         pa.default_memory_pool().release_unused()
         self._orders: dict[str, I64] = {}
         self._matched: tuple[tuple[str, int], npt.NDArray[np.bool_]] | None = None
         self._columns = OtherColumns(self._run)
+
+    def _view(self, report: Report) -> RunView:
+        return RunView(report)
+
+    def _about(self, report: Report) -> dict[str, Any]:
+        # From a copy, so that the stored pairs, which only the overview needs, are released.
+        return overview(RunView(dataclasses.replace(report)))
 
     def start(self) -> None:
         """Start to read and index the texts in the background."""
@@ -155,7 +162,11 @@ class ServedRun:
         contents = self._contents(keys)
         if contents is None:
             return None
-        return document_texts.similarities_among(contents, self._config)
+        return self._similarities(keys, contents)
+
+    def _similarities(self, keys: list[int], contents: list[bytes]) -> list[float]:
+        groups = [self._texts.group(key) for key in keys]
+        return self._compared.similarities_among(contents, groups)
 
     def document(self, key: int) -> dict[str, Any]:
         """Return a document by key."""
@@ -167,7 +178,7 @@ class ServedRun:
         if contents is None:
             num_shingles = None
         else:
-            num_shingles = document_texts.count_shingles(contents[0], self._config)
+            num_shingles = self._compared.count_shingles(contents[0], self._texts.group(key))
         return self._document(key) | {"shingles": num_shingles}
 
     def _is_no_document(self, key: int) -> bool:
@@ -260,7 +271,7 @@ class ServedRun:
             if contents is None:
                 similarity = None
             else:
-                similarity = document_texts.similarities_among(contents, self._config)[0]
+                similarity = self._similarities([a, b], contents)[0]
         has_columns = self._texts.state != "absent"
         one["columns"], other["columns"] = (
             self._columns.of(key) if has_columns else None for key in (a, b)

@@ -27,8 +27,10 @@ from neardup.version import VERSION
 from neardup.web.connection import MAX_HEADERS, Connection
 from neardup.web.guard import DEFAULT_LIMITS, Guard, Limits
 from neardup.web.page import render_page, sources
+from neardup.web.pairs_view import PairsView, view_of
 from neardup.web.problems import problem
 from neardup.web.served_index import ServedIndex, TooManyMatchesError, no_index
+from neardup.web.served_pairs import ServedPairs
 from neardup.web.served_run import ServedRun, UnknownError
 
 DEFAULT_PORT: Final = 8321
@@ -78,8 +80,13 @@ _ASKED: Final = {
 
 
 def open_served(path: str) -> Served:
-    """Open a finished run or an index."""
-    return ServedIndex(path) if is_index(path) else ServedRun(load(Path(path)))
+    """Open a finished run, a list of pairs or an index."""
+    if is_index(path):
+        return ServedIndex(path)
+    report = load(Path(path))
+    if isinstance(view_of(report), PairsView):
+        return ServedPairs(report)
+    return ServedRun(report)
 
 
 def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
@@ -93,7 +100,10 @@ def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
         redirect_slashes=False,
     )
     app.include_router(_routes(served))
-    if isinstance(served, ServedRun):
+    if isinstance(served, ServedPairs):
+        app.include_router(_list_routes(served))
+        app.include_router(_document_routes(served))
+    elif isinstance(served, ServedRun):
         app.include_router(_cluster_routes(served))
         app.include_router(_document_routes(served))
     else:
@@ -150,6 +160,27 @@ def _cluster_routes(run: ServedRun) -> APIRouter:
     def cluster(key: int) -> dict[str, Any]:
         """Return one cluster with its members."""
         return run.cluster(key)
+
+    @router.get("/pairs")
+    def pairs(a: Key, b: Key) -> dict[str, Any]:
+        """Return two documents by their keys, with their exact similarity."""
+        return run.pair(a, b)
+
+    return router
+
+
+def _list_routes(run: ServedPairs) -> APIRouter:
+    router = APIRouter(prefix="/v1", responses=_PROBLEMS)
+
+    @router.get("/listed")
+    def listed(
+        offset: Annotated[int, Query(ge=0, le=_MAX_KEY)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        sort: Literal["similarity", "-similarity"] = "similarity",
+        search: Words = "",
+    ) -> dict[str, Any]:
+        """List pairs, most similar first; `search` filters them by the ids or the words of either document."""
+        return run.listed(offset=offset, limit=limit, sort=sort, search=search)
 
     @router.get("/pairs")
     def pairs(a: Key, b: Key) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class TextStore:
         self.state = "absent" if self.reason else "reading"
         self.keys: I64 = np.empty(0, np.int64)
         self._starts: I64 = np.zeros(1, np.int64)
+        self._groups: I64 | None = None
         self.removed_bytes: int | None = None
         self._words: WordIndex | None = None
         self.num_indexed = 0
@@ -80,7 +81,8 @@ class TextStore:
         keys = [np.empty(0, np.int64)]
         starts = [np.zeros(1, int)]
         end = 0
-        for own, texts in document_texts.scan(self._run):
+        groups = [np.empty(0, np.int64)]
+        for own, texts, own_groups in document_texts.scan(self._run):
             if self._is_closed:
                 return
             _, bounds, data = texts.buffers()
@@ -88,11 +90,14 @@ class TextStore:
             if offsets.size > 1:
                 self._file.write(memoryview(data)[offsets[0] : offsets[-1]])
             keys.append(own)
+            groups.append(own_groups)
             starts.append(end + offsets[1:] - offsets[0])
             end += int(offsets[-1] - offsets[0])
         self._file.flush()
         self.keys = np.concatenate(keys)
         self._starts = np.concatenate(starts)
+        if self._run.report.config.ignore_common is not None:
+            self._groups = np.concatenate(groups)
         removed = self._run.removals.keys[self._run.by_key]
         self.removed_bytes = int(np.diff(self._starts)[np.isin(self.keys, removed)].sum())
         pa.default_memory_pool().release_unused()
@@ -160,6 +165,11 @@ class TextStore:
         """Return a whole text."""
         at = self.position(key)
         return None if at is None else self._content(at)
+
+    def group(self, key: int) -> int:
+        """Return the group of a document by `ignore_common`, 0 without one."""
+        at = self.position(key)
+        return 0 if at is None or self._groups is None else int(self._groups[at])
 
     def beginning(self, key: int) -> str:
         """Return the beginning of a text, from which lists quote; empty for an unknown document."""

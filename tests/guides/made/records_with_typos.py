@@ -6,14 +6,12 @@ import csv
 import random
 from pathlib import Path
 
+# As in real lists, people share first names and kinds of streets, and hardly any other name.
 FIRST = "Margaret Tomasz Eleanor Rashid Ingrid Patrick Yolanda Dmitri Beatrice Hamish Concepcion Oluwaseun".split()
-LAST = "Hollingsworth Wisniewski Abernathy Chaudhry Lindqvist McAllister Fernandez Kuznetsov Thornbury Okonkwo".split()
-STREETS = "Quarry Lane,Ferry Road,Sycamore Drive,Harbour Street,Mill Hill,Station Approach,Chapel Row".split(
-    ","
-)
-TOWNS = "Bakewell Derbyshire,Whitby Yorkshire,Crewe Cheshire,Oban Argyll,Totnes Devon,Kendal Cumbria".split(
-    ","
-)
+SYLLABLES = (
+    "ab ber cas dor el fen gra hol ick jun kel lind mor nes oak pry quin rus sed tham urn vil wen yar zel"
+).split()
+WAYS = "Lane Road Drive Street Hill Row".split()
 NUM_PEOPLE = 300
 NUM_TWICE = 60
 
@@ -33,9 +31,13 @@ def make(folder: Path) -> None:
 
 
 def _contact(rng: random.Random, number: int) -> tuple[str, ...]:
-    name = f"{rng.choice(FIRST)} {rng.choice('ABCDEFGHJKLMNPRSTW')}. {rng.choice(LAST)}"
-    address = f"{rng.randrange(1, 400)} {rng.choice(STREETS)}, {rng.choice(TOWNS)}"
+    name = f"{rng.choice(FIRST)} {rng.choice('ABCDEFGHJKLMNPRSTW')}. {_word(rng)}"
+    address = f"{rng.randrange(1, 400)} {_word(rng)} {rng.choice(WAYS)}, {_word(rng)} {_word(rng)}"
     return name, address, f"0{rng.randrange(10**9, 10**10)}{number % 10}"
+
+
+def _word(rng: random.Random) -> str:
+    return "".join(rng.choices(SYLLABLES, k=3)).capitalize()
 
 
 def _mistyped(rng: random.Random, person: tuple[str, ...]) -> tuple[str, ...]:

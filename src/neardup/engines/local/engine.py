@@ -28,6 +28,7 @@ from neardup.engines.base import (
     DocumentStep,
     Engine,
     PairSteps,
+    Parts,
     TableView,
     no_progress,
 )
@@ -220,7 +221,7 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         )
 
     def scan_documents(
-        self, documents: Documents, step: BatchStep, schema: pa.Schema, advance: Advance
+        self, documents: Parts, step: BatchStep, schema: pa.Schema, advance: Advance
     ) -> pa.Table:
         """Apply a step to every document and return the results in memory, in the order of parts and batches."""
         slots = threading.Semaphore(2 * self.threads + 1)

@@ -100,7 +100,7 @@ def join_parts(sizes: Sequence[float]) -> list[tuple[int, int]]:
 def wanted_names(columns: Columns) -> list[str]:
     """Return the distinct columns needed for records."""
     names = (*columns.text, columns.items, columns.vector)
-    names = (*names, columns.id, columns.score, columns.group, *columns.others)
+    names = (*names, columns.id, columns.score, columns.group, columns.common, *columns.others)
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -164,6 +164,10 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         groups = None
     else:
         groups = _names(batch, columns.group, "group is", reasons)
+    if columns.common is None:
+        common = None
+    else:
+        common = _names(batch, columns.common, f"{columns.common!r} is", reasons)
     scores = None if columns.score is None else _scores(batch, columns.score)
     is_document = np.ones(batch.num_rows, np.bool_)
     is_document[list(reasons)] = False
@@ -172,6 +176,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         ids = keep_values(ids, is_document)
         scores = None if scores is None else keep_values(scores, is_document)
         groups = None if groups is None else keep_values(groups, is_document)
+        common = None if common is None else keep_values(common, is_document)
     rows = np.flatnonzero(is_document)
     others = {name: values_of(column_at(batch, name), rows) for name in columns.others}
     if batch.num_rows:
@@ -185,6 +190,7 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
         ids=ids,
         scores=scores,
         groups=groups,
+        common=common,
         rejected=sorted(reasons.items()),
         found=frozenset(found),
         others=others,

@@ -59,6 +59,7 @@ def named_columns(config: Config) -> Iterator[tuple[str, str]]:
     named = [*(("text_column", name) for name in texts), ("items_column", config.items_column)]
     named += [("vector_column", config.vector_column), ("id_column", config.id_column)]
     named += [("keep", config.keep_column), ("group_column", config.group_column)]
+    named += [("common_by", config.common_column)]
     return ((setting, name) for setting, name in named if name is not None)
 
 

@@ -36,6 +36,7 @@ class Values:
     ids: list[Any] | None = None
     scores: list[Any] | None = None
     groups: list[Any] | None = None
+    common: list[Any] | None = None
     others: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
 
 
@@ -60,6 +61,7 @@ def records_of(
     else:
         ids = string_array(values.ids)
     groups = None if values.groups is None else string_array(values.groups)
+    common = None if values.common is None else string_array(values.common)
     scores = None if values.scores is None else sortable_values(values.scores)
     others = values.others
     if unusable:
@@ -71,6 +73,7 @@ def records_of(
         ids = ids.filter(is_usable)
         scores = None if scores is None else scores.filter(is_usable)
         groups = None if groups is None else groups.filter(is_usable)
+        common = None if common is None else common.filter(is_usable)
         others = {
             name: list(itertools.compress(column, is_usable.to_pylist()))
             for name, column in others.items()
@@ -82,6 +85,7 @@ def records_of(
         ids=ids,
         scores=scores,
         groups=groups,
+        common=common,
         rejected=rejected,
         found=found,
         others=others,

@@ -12,6 +12,7 @@ from neardup.config import Config
 from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns.column_checks import likeliest_text, named_columns
+from neardup.io.columns.common_groups import URL_COLUMN
 from neardup.io.columns.contents import dimension_of
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS
 from neardup.io.documents.in_memory import ID_COLUMNS, TEXT_COLUMNS
@@ -92,6 +93,7 @@ def choose_columns(
         id=config.id_column or usual_id,
         score=config.keep_column,
         group=config.group_column,
+        common=_common_column(names, config),
         others=others,
     )
     if config.mark and file.format in ("jsonl", "json", "csv") and MARK_COLUMNS.names[0] in names:
@@ -106,6 +108,7 @@ def choose_columns(
         columns.id,
         columns.score,
         columns.group,
+        columns.common,
         *others,
     ):
         if name is not None and names.count(name) > 1:
@@ -114,6 +117,13 @@ def choose_columns(
                 hint="rename all but one",
             )
     return columns
+
+
+def _common_column(names: list[str], config: Config) -> str | None:
+    """Return the column that groups documents for their common shingles; None if the id does, or nothing."""
+    if config.common_by == "host":
+        return URL_COLUMN if URL_COLUMN in names else None
+    return config.common_column
 
 
 def _vector_column(file: InputFile, names: list[str], config: Config) -> str:

@@ -16,6 +16,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io.columns import keep_order
 from neardup.io.columns.column_checks import hash_groups
+from neardup.io.columns.common_groups import common_keys
 from neardup.io.documents.fixed_priorities import FixedPriorities
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.notes import Notes, PartNotes, joined
@@ -84,6 +85,8 @@ class FileReader:
         self._row_cache = row_cache or RowCache()
         self._fixed = fixed
         self._filter = document_filter
+        # Replaces texts by what is compared instead.
+        self.compared: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
         self._priorities: I64 | None = None
         self._cached: dict[int, list[pa.RecordBatch]] = {}
         self._lock = threading.Lock()
@@ -105,6 +108,11 @@ class FileReader:
 
     def read(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
         """Read the documents of a part; the first pass also writes ids, scores and rejected rows to disk."""
+        for batch in self.read_texts(part, advance):
+            yield batch if self.compared is None else self.compared(batch)
+
+    def read_texts(self, part: int, advance: Advance) -> Iterator[pa.RecordBatch]:
+        """Read the documents of a part with their texts, also where something else is compared."""
         if not self.first_rows.size:
             yield from self._read_first(part, advance)
             return
@@ -136,12 +144,13 @@ class FileReader:
         first_own_piece = self.layout.file_pieces[self.layout.num_reference_files]
         for pieces, rows in read_pieces(self.layout, part):
             num_rows = 0
+            file = _file_of(self.layout, pieces)
             for first_row, found in rows:
                 self._check_strict(pieces, num_rows, found)
                 notes.add(first_row, found)
                 if found.columns is not None and pieces.start >= first_own_piece:
                     self._row_cache.put(pieces.start, found.columns)
-                yield documents_of(found, found.rows + first_row, self.layout.config)
+                yield documents_of(found, found.rows + first_row, self.layout.config, file)
                 num_rows += found.num_rows
             notes.end_pieces(len(pieces), num_rows)
 
@@ -287,17 +296,30 @@ def _read_together(layout: FileLayout, pieces: range) -> Iterator[Records]:
 
 def read_documents(layout: FileLayout, part: int) -> Iterator[pa.RecordBatch]:
     """Read the documents of a part, with rows and priorities local to it."""
-    for _, rows in read_pieces(layout, part):
+    for pieces, rows in read_pieces(layout, part):
+        file = _file_of(layout, pieces)
         for first_row, found in rows:
-            yield documents_of(found, found.rows + first_row, layout.config)
+            yield documents_of(found, found.rows + first_row, layout.config, file)
 
 
-def documents_of(found: Records, rows: I64, config: Config) -> pa.RecordBatch:
-    """Return records as schema.DOCUMENTS, numbered by `rows`."""
+def _file_of(layout: FileLayout, pieces: range) -> str | None:
+    """Name the file of some pieces; None for text files, each of which is one document."""
+    at, _ = layout.piece(pieces.start)
+    return None if layout.is_text[at] else layout.files[at].name
+
+
+def documents_of(
+    found: Records, rows: I64, config: Config, file: str | None = None
+) -> pa.RecordBatch:
+    """Return records as schema.DOCUMENTS, numbered by `rows`; `file` names their file, None for a text file."""
     if found.groups is None:
         groups = np.zeros(rows.size, np.int64)
     else:
         groups = hash_groups(found.groups, config.seed)
     priority = keep_order.priorities(config.keep, rows, found.texts)
     columns = [pa.array(rows), found.texts, pa.array(priority), pa.array(groups)]
-    return pa.record_batch(columns, schema=schema.documents(found.texts.type))
+    has_common = config.ignore_common is not None
+    if has_common:
+        columns.append(pa.array(common_keys(found.ids, found.common, config, file)))
+    kinds = schema.documents(found.texts.type, has_common=has_common)
+    return pa.record_batch(columns, schema=kinds)

@@ -27,6 +27,7 @@ from neardup.io.columns.column_checks import (
     reason_against,
     usable_texts,
 )
+from neardup.io.columns.common_groups import URL_COLUMN, common_keys
 from neardup.io.columns.contents import column_type, contents_of, dimension_of
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.matrices import is_matrix, item_column
@@ -137,8 +138,9 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> In
             texts,
             keep_priority(original, texts, config),
             _groups(original, config),
+            *_common(original, named, config),
         ],
-        schema=schema.documents(texts.type),
+        schema=schema.documents(texts.type, has_common=config.ignore_common is not None),
     )
     if reasons:  # filtering copies every text
         is_usable = np.ones(len(texts), np.bool_)
@@ -461,6 +463,24 @@ def _groups(original: pa.Table, config: Config) -> pa.Array:
     if column is None:
         return pa.array(np.zeros(original.num_rows, np.int64))
     return pa.array(hash_groups(original.column(column), config.seed))
+
+
+def _common(original: pa.Table, ids: pa.Array, config: Config) -> list[pa.Array]:
+    """The groups of `ignore_common`, if it is set."""
+    if config.ignore_common is None:
+        return []
+    if config.common_by == "file":
+        raise ConfigError(
+            "`common_by` 'file' needs files, got documents in memory",
+            hint="name a column, or leave `common_by` out",
+        )
+    column = choose(original.column_names, config.common_column, "common_by", ())
+    if config.common_by == "host" and URL_COLUMN in original.column_names:
+        column = URL_COLUMN
+    values = None if column is None else original.column(column)
+    if values is not None:
+        values = schema.one_array(values).cast(pa.string())
+    return [pa.array(common_keys(ids, values, config))]
 
 
 def _rejected(reasons: dict[int, str], config: Config) -> pa.Table:

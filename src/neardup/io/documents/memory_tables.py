@@ -17,10 +17,12 @@ class MemoryTables:
     def __init__(
         self,
         read: in_memory.InMemorySource,
+        common: pa.Table | None,
         selection: pa.Table,
         clustered: pa.Table,
         row_pairs: pa.Table | None,
     ) -> None:
+        """Take the tables of a run by row; common: as schema.COMMON."""
         self._read = read
         rows = read.documents.column("row").to_numpy()
         self._kept_rows: npt.NDArray[np.int64] = rows[
@@ -32,6 +34,8 @@ class MemoryTables:
             "clusters": self._clusters(rows, clustered),
             "rejected": read.rejected,
         }
+        if common is not None:
+            self._tables["common"] = common
         if row_pairs is not None:
             self._tables["pairs"] = name_pairs(read, row_pairs)
 
@@ -46,9 +50,13 @@ class MemoryTables:
             return pa.table({"is_kept": is_kept})
         if name == "texts":
             rows = read.documents.column("row")
-            return pa.table(
-                {"doc_id": _ids(read, rows), "row": rows, "text": read.documents.column("text")}
-            )
+            texts = {"doc_id": _ids(read, rows), "row": rows}
+            texts |= {
+                name: read.documents.column(name)
+                for name in ("text", "common")
+                if name in read.documents.column_names
+            }
+            return pa.table(texts)
         return self._tables.get(name)
 
     def _removed(self, selection: pa.Table) -> pa.Table:

@@ -27,6 +27,7 @@ I64 = npt.NDArray[np.int64]
 _MANY_BATCHES: Final = 256
 _NAMES: Final = pa.schema([("row", pa.int64()), ("id", pa.string())])
 _SCORED_NAMES: Final = pa.schema([*_NAMES, ("score", SCORES)])
+_TEXTS: Final = pa.schema([*_NAMES, ("text", pa.large_string())])
 _REJECTED: Final = pa.schema([("row", pa.int64()), ("reason", pa.string())])
 
 
@@ -58,11 +59,15 @@ class Notes:
 
     def of_part(self, part: int) -> PartNotes:
         """Return what writes the notes of a part."""
-        return PartNotes(part, self._layout.config, self._workspace)
+        is_own = part >= self._layout.num_reference_parts
+        return PartNotes(part, self._layout.config, self._workspace, is_own=is_own)
 
     def has(self, part: int) -> bool:
         """Whether an interrupted run has written the notes of a part, and they are intact."""
-        return self._workspace.has(_names_file(part)) and self._workspace.has(_rejected_file(part))
+        files = [_names_file(part), _rejected_file(part)]
+        if self._layout.config.text_out is not None and part >= self._layout.num_reference_parts:
+            files.append(_texts_file(part))
+        return all(self._workspace.has(name) for name in files)
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the counts of every part, the rows of its pieces, and the columns found."""
@@ -88,6 +93,12 @@ class Notes:
         """Iterate over the documents of the input, as `ids` does."""
         for part in self._parts(references=False):
             yield from self.ids(part)
+
+    def texts_of_input(self) -> Iterator[tuple[I64, pa.Array, pa.Array]]:
+        """Iterate over the documents of the input: their rows in the run, their ids, and their texts."""
+        for part in self._parts(references=False):
+            for batch in read_batches(self._path(_texts_file(part))):
+                yield self._placed(part, batch), batch.column("id"), batch.column("text")
 
     def rows(self, part: int) -> Iterator[I64]:
         """Iterate over the rows of the documents of a part, ascending."""
@@ -125,12 +136,19 @@ def _rejected_file(part: int) -> str:
     return f"rejected/{part:06}.arrow"
 
 
-class PartNotes:
-    """Writes the notes of a part."""
+def _texts_file(part: int) -> str:
+    return f"texts-out/{part:06}.arrow"
 
-    def __init__(self, part: int, config: Config, workspace: Workspace) -> None:
+
+class PartNotes:
+    """Writes the notes of a part; with `text_out`, also the texts of a part of the input."""
+
+    def __init__(
+        self, part: int, config: Config, workspace: Workspace, *, is_own: bool = True
+    ) -> None:
         self._names = _names_file(part)
         self._rejected = _rejected_file(part)
+        self._texts = _texts_file(part) if is_own and config.text_out is not None else None
         self._workspace = workspace
         self._has_scores = config.keep_column is not None
         self._columns = _SCORED_NAMES if self._has_scores else _NAMES
@@ -149,6 +167,10 @@ class PartNotes:
             self._stack.enter_context(_NoteWriter(self._workspace.draft(name), columns))
             for name, columns in ((self._names, self._columns), (self._rejected, _REJECTED))
         ]
+        self._text_writer = None
+        if self._texts is not None:
+            writer = _NoteWriter(self._workspace.draft(self._texts), _TEXTS)
+            self._text_writer = self._stack.enter_context(writer)
         return self
 
     def add(self, first_row: int, found: Records) -> None:
@@ -158,6 +180,8 @@ class PartNotes:
         self._writers[0].write(
             pa.record_batch(names + scores * self._has_scores, schema=self._columns)
         )
+        if self._text_writer is not None:
+            self._text_writer.write(pa.record_batch([*names, found.texts], schema=_TEXTS))
         rows = [first_row + row for row, _ in found.rejected]
         reasons = [reason for _, reason in found.rejected]
         self._writers[1].write(
@@ -179,6 +203,8 @@ class PartNotes:
         self._stack.close()
         if kind is None:
             self._workspace.finish(self._rejected)
+            if self._texts is not None:
+                self._workspace.finish(self._texts)
             self._workspace.finish(self._names, self._facts | {"found": sorted(self._found)})
 
 

@@ -38,6 +38,11 @@ class RowNames:
         for rows, ids in self._notes.ids_of_input():
             yield pa.record_batch({"row": rows, "doc_id": self._completed(ids, rows)})
 
+    def texts_of_input(self, notes: Notes) -> Iterator[tuple[pa.Array, pa.Array, I64, pa.Array]]:
+        """Iterate over doc_id, file, row number and text of every document of the input."""
+        for rows, ids, texts in notes.texts_of_input():
+            yield self._completed(ids, rows), *self.locate(rows), texts
+
     def _completed(self, ids: pa.Array, rows: I64) -> pa.Array:
         """Return ids, with names in place of missing ones."""
         if not ids.null_count:

@@ -163,6 +163,7 @@ def _first_of(records: Records, num_rows: int) -> Records:
         ids=records.ids[:stop],
         scores=None if records.scores is None else records.scores[:stop],
         groups=None if records.groups is None else records.groups[:stop],
+        common=None if records.common is None else records.common[:stop],
         rejected=[(row, reason) for row, reason in records.rejected if row < num_rows],
     )
 

@@ -25,8 +25,10 @@ from neardup import schema
 from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns import whole_rows
+from neardup.io.columns.common_groups import common_keys
 from neardup.io.documents.column_choice import choose_columns, read_records
 from neardup.io.documents.discover import find_file
+from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.layout import rows_in
 from neardup.io.documents.stdin import STDIN_PATH
 from neardup.io.finished import passage_tables, run_tables, run_values
@@ -231,6 +233,7 @@ def restore(run: Path) -> Report:
         num_removed=stored.removed,
         removed_against=_removed_against(run, stored),
         decisions=stored.decisions,
+        ignored_common=stored.ignored_common,
         num_rejected=stored.rejected,
         num_pairs=stored.pairs,
         warnings=tuple(stored.warnings),
@@ -332,15 +335,26 @@ def read_again(entry: Mapping[str, Any], config: Config) -> Iterator[Records]:
         )
 
 
-def read_row(file: InputFile, number: int, config: Config) -> str:
-    """Return the text of one row of a file, counted from 1."""
+def common_groups(
+    records: Records, entry: Mapping[str, Any], config: Config
+) -> npt.NDArray[np.int64]:
+    """Return the groups of `ignore_common` of records of an input file; zeros without it."""
+    if config.ignore_common is None:
+        return np.zeros(len(records.rows), np.int64)
+    is_text = (formats.format_of(entry["path"], config, is_named=True) or ("",))[0] == "text"
+    return common_keys(records.ids, records.common, config, None if is_text else entry["file"])
+
+
+def read_documents_row(file: InputFile, number: int, config: Config) -> pa.RecordBatch:
+    """Return one row of a file, counted from 1, as schema.DOCUMENTS."""
     first = 1
     for records in read_records(file, config):
         if first <= number < first + records.num_rows:
             at = (records.rows == number - first).nonzero()[0]
             if at.size:
-                text: str = records.texts[int(at[0])].as_py()
-                return text
+                name = None if file.format == "text" else file.name
+                documents = documents_of(records, records.rows + first, config, name)
+                return documents.slice(int(at[0]), 1)
         first += records.num_rows
     raise DataError(
         f"{file.path} has no document in row {number}", hint="the file has changed since the run"

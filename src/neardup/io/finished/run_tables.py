@@ -20,6 +20,7 @@ from neardup.io.storage.table_writer import known_ending
 # What Python and Arrow raise for JSON lines that are not rows of the table.
 _MALFORMED: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 _REJECTED_FILE: Final = "rejected.jsonl"
+_COMMON_FILE: Final = "common.parquet"
 
 
 def file_of(run: Path, name: str | Path) -> Path:
@@ -65,6 +66,8 @@ def place_beside(path: Path, name: str) -> Path:
     """Return the path of a table of a run of pairs, whose output is `path`, by name."""
     if name == "rejected":
         return path.with_name(f"{path.name}.{_REJECTED_FILE}")
+    if name == "common":
+        return path.with_name(f"{path.name}.{_COMMON_FILE}")
     return path
 
 
@@ -100,9 +103,12 @@ def _read_part(path: Path, name: str) -> pa.Table:
 
 
 def read_pairs(path: Path, name: str) -> pa.Table | None:
-    """Read `pairs` or `rejected` of a run of pairs; None for other names. Their values are not checked."""
+    """Read `pairs`, `rejected` or `common` of a run of pairs; None for other names. Their values are not checked."""
     if name == "rejected":
         return _read_rejected(_regular(place_beside(path, name)))
+    if name == "common":
+        beside = place_beside(path, name)
+        return _read_part(_regular(beside), name) if os.path.lexists(beside) else None
     if name != "pairs":
         return None
     return checked(
@@ -166,6 +172,7 @@ _COLUMNS: Final = {
     "repeated": schema.REPEATED,
     "contaminated": schema.contaminated(pa.string(), has_files=True),
     "benchmarks": schema.BENCHMARKS,
+    "common": schema.COMMON,
 }
 
 

@@ -195,10 +195,16 @@ def _check_order(opened: _Opened) -> None:
     opened.require(is_rising, ("row", "position"), "positions ascend")
 
 
+def _check_common(opened: _Opened) -> None:
+    """Check the common shingles; any hash may be one."""
+    opened.require(opened.numbers("documents") >= 1, ("documents",), "a common shingle is in some")
+
+
 _CHECKS: Final[dict[str, Callable[[_Opened], None]]] = {
     "removed": _check_removed,
     "rejected": _check_rejected,
     "clusters": _check_clusters,
     "pairs": _check_pairs,
     "order": _check_order,
+    "common": _check_common,
 }

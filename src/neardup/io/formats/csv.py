@@ -329,6 +329,7 @@ class _Taker:
             columns.id,
             columns.score,
             columns.group,
+            columns.common,
         )
         named += columns.others
         self.found = frozenset(name for name in named if name in self.indices)
@@ -408,6 +409,7 @@ def _records(batch: list[_Row], taker: _Taker, config: Config) -> Records:
         ids=taker.column(taker.columns.id, rows),
         scores=scores,
         groups=taker.column(taker.columns.group, rows),
+        common=taker.column(taker.columns.common, rows),
         others={name: taker.values(name, rows) for name in taker.columns.others},
     )
     return gather.records_of(len(batch), values, rejected, found=taker.found, config=config)

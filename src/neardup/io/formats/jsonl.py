@@ -261,7 +261,7 @@ class Rows:
                 kinds[name] = _ONE_TEXT
             else:
                 kinds[name] = _TEXT_OF_SEVERAL
-        for name in filter(None, (columns.id, columns.score, columns.group)):
+        for name in filter(None, (columns.id, columns.score, columns.group, columns.common)):
             kinds.setdefault(name, _SCALAR)
         for name in columns.others:
             kinds.setdefault(name, Any | UnsetType)
@@ -311,6 +311,7 @@ class Rows:
             ids=self._column(columns.id, rows),
             scores=self._column(columns.score, rows),
             groups=self._column(columns.group, rows),
+            common=self._column(columns.common, rows),
             others={name: self._values(name, rows) for name in columns.others},
         )
         found |= {name for name in self._fields if self._is_found(name, rows)}
@@ -319,7 +320,8 @@ class Rows:
     def _name_to_cut(self) -> npt.NDArray[np.uint8] | None:
         """The name of the only text column, if it has no other role."""
         columns = self._columns
-        others = (columns.items, columns.id, columns.score, columns.group, *columns.others)
+        scalars = (columns.id, columns.score, columns.group, columns.common)
+        others = (columns.items, *scalars, *columns.others)
         if columns.items is not None or len(columns.text) != 1:
             return None
         (name,) = columns.text
@@ -443,7 +445,8 @@ class Rows:
             )
         if self._columns.vector is not None:
             reason = reason_against_numbers(self._columns.vector, values[self._columns.vector])
-        scalars = (self._columns.id, self._columns.score, self._columns.group)
+        columns = self._columns
+        scalars = (columns.id, columns.score, columns.group, columns.common)
         for name in filter(None, scalars):
             if reason is None and isinstance(values[name], (list, dict)):
                 reason = f"column {name!r} is {kind_of(values[name])}, not one value"

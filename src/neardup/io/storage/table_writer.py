@@ -31,6 +31,8 @@ from neardup.version import VERSION
 GROUP_ROWS: Final = 1 << 17
 # Bytes per row group, which long ids reach first.
 GROUP_BYTES: Final = 32 << 20
+# Of a list, each item counts as this many bytes: about a dozen numbers.
+_LIST_ITEM_BYTES: Final = 96
 
 
 class _Sink(Protocol):
@@ -89,13 +91,21 @@ class _WrittenLines(list[str]):
         self.append(line.removesuffix("\r\n") + "\n")
 
 
+def _csv_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return Python values; lists as JSON, because CSV has none."""
+    values: list[Any] = column.to_pylist()
+    if not pa.types.is_list(column.type):
+        return values
+    return [None if value is None else msgspec.json.encode(value).decode() for value in values]
+
+
 class _Csv:
     def __init__(self, output: IO[bytes], columns: pa.Schema) -> None:
         self._output = output
         self._write([columns.names])
 
     def write(self, table: pa.Table) -> None:
-        self._write(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        self._write(zip(*map(_csv_values, table.columns), strict=True))
 
     def _write(self, rows: Iterable[Iterable[Any]]) -> None:
         lines = _WrittenLines()
@@ -121,10 +131,12 @@ def _row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
     """Return the approximate size of each row in bytes."""
     sizes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
-        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        sizes += (
-            pc.binary_length(column).cast(pa.int64()).fill_null(0).to_numpy() + 4 if is_text else 8
-        )
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            sizes += pc.binary_length(column).cast(pa.int64()).fill_null(0).to_numpy() + 4
+        elif pa.types.is_list(column.type):
+            sizes += _LIST_ITEM_BYTES * pc.list_value_length(column).fill_null(0).to_numpy() + 4
+        else:
+            sizes += 8
     return sizes
 
 

@@ -1,5 +1,6 @@
 // The page: views by fragment, keyboard, theme.
 
+const VIEWS_OF_PAIRS = [["", "Overview"], ["pairs", "Pairs"]];
 const VIEWS = [["", "Overview"], ["clusters", "Clusters"], ["search", "Search"], ["review", "Review"]];
 
 function parseFragment() {
@@ -17,6 +18,7 @@ function View({ route }) {
   const { name, numbers, params } = route;
   const isNumber = (at) => Number.isSafeInteger(numbers[at]) && numbers[at] >= 0;
   if (name === "") return html`<${Overview} />`;
+  if (name === "pairs") return html`<${PairList} params=${params} />`;
   if (name === "clusters") return html`<${ClusterList} params=${params} />`;
   if (name === "cluster" && isNumber(0)) return html`<${ClusterView} key=${numbers[0]} number=${numbers[0]} />`;
   if (name === "pair" && isNumber(0) && isNumber(1)) return html`<${PairView} key=${numbers.join()} a=${numbers[0]} b=${numbers[1]} />`;
@@ -33,7 +35,7 @@ function Page({ source, marks }) {
   });
   const [, redraw] = useState(0);
   const main = useRef(null), help = useRef(null);
-  const views = source.info.kind === "index" ? VIEWS.slice(0, 1) : VIEWS;
+  const views = { index: VIEWS.slice(0, 1), pairs: VIEWS_OF_PAIRS }[source.info.kind] || VIEWS;
   useEffect(() => {
     const change = () => {
       setRoute(parseFragment());
@@ -63,7 +65,7 @@ function Page({ source, marks }) {
     document.title = `${name} · ${source.info.name}`;
   }, [route.name]);
   useEffect(() => {
-    const press = (event) => handleKey(event, main.current, help.current, marks);
+    const press = (event) => handleKey(event, main.current, help.current, marks, source.info.kind);
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
@@ -79,7 +81,7 @@ function Page({ source, marks }) {
     <${Progress} info=${source.info} />
     <main id="main" ref=${main} tabindex="-1"><${Boundary} route=${location.hash}><${View} route=${route} /><//></main>
     <footer class="foot"><p>${source.isServed ? "Served from this machine only." : "A single file that makes no network requests."}</p></footer>
-    <${Help} dialog=${help} />
+    <${Help} dialog=${help} keys=${source.info.kind === "pairs" ? KEYS_OF_PAIRS : KEYS} />
   <//>`;
 }
 
@@ -108,11 +110,13 @@ class Boundary extends htmPreact.Component {
 
 const KEYS = [["j / k", "next / previous row"], ["Enter", "open the row"], ["/", "search"], ["o c r", "overview, clusters, review"], ["u", "undo the last mark"], ["?", "this help"]];
 
-const Help = ({ dialog }) => html`<dialog ref=${dialog} aria-labelledby="help-title"><h2 id="help-title">Keyboard</h2>
-  <dl class="facts">${KEYS.map(([key, meaning]) => html`<dt><kbd>${key}</kbd></dt><dd>${meaning}</dd>`)}</dl>
+const KEYS_OF_PAIRS = [...KEYS.slice(0, 3), ["o c", "overview, pairs"], ["?", "this help"]];
+
+const Help = ({ dialog, keys }) => html`<dialog ref=${dialog} aria-labelledby="help-title"><h2 id="help-title">Keyboard</h2>
+  <dl class="facts">${keys.map(([key, meaning]) => html`<dt><kbd>${key}</kbd></dt><dd>${meaning}</dd>`)}</dl>
   <form method="dialog"><button class="main">Close</button></form></dialog>`;
 
-function handleKey(event, main, help, marks) {
+function handleKey(event, main, help, marks, kind) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
   if (help.open && event.key !== "?") return;
   const actions = {
@@ -125,6 +129,12 @@ function handleKey(event, main, help, marks) {
     u: () => marks.undo(),
     "?": () => (help.open ? help.close() : help.showModal()),
   };
+  if (kind === "pairs") {
+    actions.c = () => { location.hash = "#/pairs"; };
+    actions["/"] = () => { actions.c(); setTimeout(() => document.getElementById("search")?.focus(), 50); };
+    delete actions.r;
+    delete actions.u;
+  }
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();
   actions[event.key]();

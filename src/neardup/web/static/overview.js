@@ -4,6 +4,7 @@ function Overview() {
   const { source } = useShared();
   const { info } = source;
   if (info.kind === "index") return html`<${IndexOverview} info=${info} />`;
+  if (info.kind === "pairs") return html`<${PairsOverview} info=${info} />`;
   return html`
     ${info.rejected.total > 0 && html`<${Rejected} rejected=${info.rejected} documents=${info.counts.documents} />`}
     <${Promise_} info=${info} />

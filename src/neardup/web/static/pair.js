@@ -11,10 +11,11 @@ function PairView({ a, b }) {
 
 function Pair({ pair, info }) {
   const { a, b } = pair;
+  const isListed = info.kind === "pairs";
   const hasTexts = a.text !== null && b.text !== null;
   const [isShort, setShort] = useState(hasTexts && a.text.length + b.text.length > 8000);
   const cluster = a.kept ?? (b.kept === a.key ? a.key : b.kept ?? a.key);
-  return html`<p class="crumbs"><a href="#/clusters">Clusters</a> <span aria-hidden="true">›</span> <a href=${`#/cluster/${cluster}`}>Cluster</a></p>
+  return html`<p class="crumbs">${isListed ? html`<a href="#/pairs">Pairs</a>` : html`<a href="#/clusters">Clusters</a> <span aria-hidden="true">›</span> <a href=${`#/cluster/${cluster}`}>Cluster</a>`}</p>
     <h1>Pair</h1>
     <${Verdict} pair=${pair} info=${info} />
     ${hasTexts && html`<div class="actions">
@@ -38,11 +39,13 @@ function Verdict({ pair, info }) {
 }
 
 function Side({ one, children }) {
+  const { source } = useShared();
+  const isListed = source.info.kind === "pairs";
   return html`<section class="side" aria-label=${labelOf(one.id)}>
-    <header><strong><${Id} id=${one.id} /></strong> <span class=${"status " + (one.kept === null ? "kept" : "removed")}>${one.kept === null ? "kept" : "removed"}</span>
+    <header><strong><${Id} id=${one.id} /></strong> ${!isListed && html`<${Status} one=${one} />`}
       <${WholeId} id=${one.id} />
       <p class="caption"><${Visible} text=${placeOf(one)} />${one.bytes !== null && html`, ${bytes(one.bytes)}`}</p>
-      <${MarkButton} one=${one} isSmall /></header>${children}</section>`;
+      ${!isListed && html`<${MarkButton} one=${one} isSmall />`}</header>${children}</section>`;
 }
 
 /** Stretches of one side with equal style, in order: [{start, end, isEqual, link, hidden}]. */

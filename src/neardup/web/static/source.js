@@ -2,7 +2,8 @@
 
 /** The data of a report in one file. */
 function fileSource(data) {
-  const { documents, clusters, pieces, names, matrices } = data;
+  const { documents, clusters, pairs, pieces, names, matrices } = data;
+  const listedPairs = new Map(pairs.map(([a, b, similarity]) => [pairName(a, b), similarity]));
   const positions = new Map(documents.key.map((key, at) => [key, at]));
   const byCluster = new Map(clusters.map((row) => [row[0], row]));
 
@@ -34,6 +35,13 @@ function fileSource(data) {
       const sorted = [...found].sort(ORDERS[sort] || ORDERS.size);
       return { total: sorted.length, rows: sorted.slice(offset, offset + limit) };
     },
+    async listed({ offset, limit, sort, search }) {
+      const matches = matcher(search);
+      const found = search ? pairs.filter(([a, b]) => matches(get(a)) || matches(get(b))) : pairs;
+      const sorted = sort === "-similarity" ? [...found].reverse() : found;
+      const rows = sorted.slice(offset, offset + limit).map(([a, b, similarity]) => ({ a, b, similarity, id_a: get(a).id, id_b: get(b).id }));
+      return { total: sorted.length, rows };
+    },
     async cluster(key) {
       const row = byCluster.get(key);
       if (!row) throw new PageError("This cluster is not in this report.", "The report holds a sample; `neardup serve` shows everything.");
@@ -42,7 +50,7 @@ function fileSource(data) {
     async document(key) { return get(key); },
     async pair(a, b) {
       const [one, other] = [get(a), get(b)];
-      return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices) };
+      return { a: one, b: other, similarity: listedPairs.get(pairName(a, b)) ?? similarityOf(one, other, byCluster, matrices) };
     },
     async search(text) {
       const found = [...documents.key].sort((a, b) => a - b).map(get).filter(matcher(text));
@@ -54,6 +62,8 @@ function fileSource(data) {
     },
   };
 }
+
+const pairName = (a, b) => `${Math.min(a, b)} ${Math.max(a, b)}`;
 
 const MAX_FOUND = 200;
 const ORDERS = {
@@ -105,6 +115,7 @@ function serverSource(info) {
     isServed: true,
     refresh: () => ask("v1/info"),
     clusters: (wanted) => ask("v1/clusters?" + query(wanted)),
+    listed: (wanted) => ask("v1/listed?" + query(wanted)),
     cluster: (key) => ask(`v1/clusters/${key}`),
     document: (key) => ask(`v1/rows/${key}`),
     pair: (a, b) => ask("v1/pairs?" + query({ a, b })),

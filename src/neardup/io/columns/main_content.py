@@ -1,0 +1,145 @@
+"""The main content of an HTML page: by trafilatura, or by rules where that finds nothing or the page is too large."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from neardup.errors import MissingExtraError
+
+# Trafilatura takes up to half a second for a hostile page of this many tags, in time that grows
+# with their square, and ten times the memory of a page. Of 140 real pages the largest had 9,207
+# tags and 2.9 million characters (docs/decisions/0043-main-content.md).
+MAX_TAGS: Final = 20_000
+MAX_CHARACTERS: Final = 4_000_000
+# A page nested deeper takes far longer: 4,000 lists in each other 11 s. Of these pages the deepest
+# has 28 levels.
+MAX_DEPTH: Final = 100
+# Less than this is as good as nothing: pages of which only a notice is left would all be copies.
+MIN_CHARACTERS: Final = 100
+# Without comments, and in the mode that leaves out what is doubtful: pages with other comments and
+# teasers are still mirrors. Without its slower extractors, which find no more in this mode.
+_OPTIONS: Final[dict[str, Any]] = {
+    "fast": True,
+    "favor_precision": True,
+    "include_comments": False,
+    "with_metadata": False,
+}
+# Elements outside the article, by HTML landmarks and the names that most sites use. The rules of
+# resiliparse drop most of them themselves; the remaining banners and footers hid 34 of 40 mirrors
+# in a synthetic crawl (tests/support/web_pages.py).
+_LANDMARKS: Final = ("banner", "navigation", "complementary", "contentinfo", "search")
+_TEMPLATE_NAMES: Final = (
+    *(
+        "header",
+        "site-header",
+        "page-header",
+        "masthead",
+        "navbar",
+        "navigation",
+        "menu",
+        "sidebar",
+    ),
+    *("footer", "site-footer", "page-footer", "cookie-banner", "cookie-notice", "cookie-consent"),
+)
+_TEMPLATE_ELEMENTS: Final = (
+    *("body > header", "nav", "aside", "footer"),
+    *(f"[role={landmark}]" for landmark in _LANDMARKS),
+    # Below the body: a site may name its whole page so.
+    *(f"body {mark}{name}" for mark in ".#" for name in _TEMPLATE_NAMES),
+)
+# The same as XPath, in two passes over the page.
+_IS_TEMPLATE: Final = " or ".join(
+    [
+        *(f"@role='{landmark}'" for landmark in _LANDMARKS),
+        *(f"@id='{name}'" for name in _TEMPLATE_NAMES),
+        *(
+            f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
+            for name in _TEMPLATE_NAMES
+        ),
+    ]
+)
+_TEMPLATE_PATHS: Final = [
+    " | ".join(["//body/header", *(f"//{name}" for name in ("nav", "aside", "footer"))]),
+    f"//body//*[{_IS_TEMPLATE}]",
+]
+
+
+def visible_text(page: str) -> str:
+    """Return all visible text of a page."""
+    return str(_resiliparse()(page))
+
+
+def main_text(page: str) -> str:
+    """Return the main content of a page, or all visible text of a page without any."""
+    found = _by_trafilatura(page)
+    if len(found) >= MIN_CHARACTERS:
+        return found
+    # Without formatting: indenting nested lists takes time that grows with their square.
+    return _by_rules(page) or str(_resiliparse()(page, preserve_formatting=False))
+
+
+def versions() -> str:
+    """Name the packages that extract main content, with their versions: another version may find other texts."""
+    _trafilatura()
+    _resiliparse()
+    names = ("trafilatura", "resiliparse")
+    return " ".join(f"{name}-{importlib.metadata.version(name)}" for name in names)
+
+
+def _by_trafilatura(page: str) -> str:
+    if len(page) > MAX_CHARACTERS or page.count("<") > MAX_TAGS:
+        return ""
+    extract, load = _trafilatura()
+    try:
+        tree = load(page)
+        if tree is None or _is_deep(tree):
+            return ""
+        return extract(tree, prune_xpath=_TEMPLATE_PATHS, **_OPTIONS) or ""
+    except Exception:  # noqa: BLE001 - whatever a broken page does to it, the rules still apply
+        return ""
+
+
+def _is_deep(tree: Any) -> bool:
+    """Whether elements are nested too deeply."""
+    level = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for element in level for child in element]
+        if not level:
+            return False
+    return True
+
+
+def _by_rules(page: str) -> str:
+    extract = _resiliparse()
+    main = extract(page, main_content=True, skip_elements=_TEMPLATE_ELEMENTS)
+    return str(main or extract(page, main_content=True))
+
+
+def _trafilatura() -> tuple[Callable[..., str | None], Callable[[str], Any]]:
+    """Return the extractor, and the parser of the pages that it takes."""
+    try:
+        from trafilatura import extract, load_html
+    except ImportError as error:
+        raise _missing("trafilatura") from error
+    logger = logging.getLogger("trafilatura")
+    if not logger.handlers:  # then Python prints what it logs about broken pages to stderr
+        logger.addHandler(logging.NullHandler())
+    return extract, load_html
+
+
+def _resiliparse() -> Callable[..., str]:
+    try:
+        from resiliparse.extract.html2text import extract_plain_text
+    except ImportError as error:
+        raise _missing("resiliparse") from error
+    found: Callable[..., str] = extract_plain_text
+    return found
+
+
+def _missing(package: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"html=True needs the package {package}", hint="pip install 'neardup[html]'"
+    )

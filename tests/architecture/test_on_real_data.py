@@ -1,0 +1,49 @@
+"""docs/on-real-data.md is the page that benchmarks/bench_on_real_data.py makes of the committed results."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    spec = importlib.util.spec_from_file_location(
+        "bench_on_real_data", ROOT / "benchmarks" / "bench_on_real_data.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_has_the_numbers_of_the_results(benchmark):
+    measured = json.loads(benchmark.RESULTS.read_text("utf-8"))
+    assert benchmark.PAGE.read_text("utf-8") == benchmark.page(measured)
+
+
+def test_the_recipe_of_the_readme_is_the_one_that_was_measured(benchmark):
+    row = re.search(r"^\| match records .*$", README.read_text("utf-8"), re.MULTILINE)[0]
+    options = " ".join(f"--{name} {value}" for name, value in benchmark.RECIPE.items())
+    assert options in row
+    measured = json.loads(benchmark.RESULTS.read_text("utf-8"))
+    recipes = [one["f1"] for one in measured["rows"] if one["tool"].endswith(", README")]
+    assert len(recipes) == 8
+    assert min(recipes) >= 0.99
+
+
+def test_the_recipe_is_the_best_of_the_half_it_was_chosen_on(benchmark):
+    measured = json.loads(benchmark.RESULTS.read_text("utf-8"))
+    best = max(
+        measured["sweep"], key=lambda row: sum(row["f1"][name] for name in measured["chosen_on"])
+    )
+    assert best["unit"] == f"{benchmark.RECIPE['unit']} {benchmark.RECIPE['size']}"
+    assert abs(best["threshold"] - benchmark.RECIPE["threshold"]) <= 0.05
