@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from neardup.align.shared_passages import Passage
     from neardup.api import (
         audit,
+        decontaminate,
         deduplicate,
         evaluate,
         explain,
@@ -65,6 +66,7 @@ __all__ = [
     "audit",
     "buckets",
     "compare",
+    "decontaminate",
     "deduplicate",
     "evaluate",
     "explain",

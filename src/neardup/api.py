@@ -45,7 +45,7 @@ from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
 from neardup.jobs.source import Destination, check_in_memory, from_files, items_or_source
 from neardup.jobs.stored_pairs import list_stored, load_run
-from neardup.report import Audit, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
@@ -237,6 +237,52 @@ def find_passages(
 
         found = from_files(partial(find_in_files, paths, chosen, watch), ids, out)
         return cast("PassagesReport", found)
+
+
+def decontaminate(
+    source: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    ids: Sequence[Any] | None = None,
+    config: Config | None = None,
+    progress: Progress | bool | None = None,
+    **settings: Unpack[RunSettings],
+) -> ContaminationReport:
+    r"""Find the items of benchmarks, such as test questions, that documents contain, also with small edits.
+
+    The score of an item is the share of its words, weighted by how rare they are in the source, that one span of a
+    document has in the same order, with gaps. Nothing is removed, unless remove=True or cut=True asks.
+
+    Args:
+        source: texts or files, as for `deduplicate`.
+        out: for files, the output folder; without it, the tables are only in the report.
+        ids: one id per document; by default, the id column of a table, otherwise the position.
+        config: settings to start from.
+        progress: True shows a bar; a function is called with the events of neardup.events.
+        settings: fields of Config by name: against, the files with the items, item_column, threshold, rule, remove,
+            cut, around, mark, weights_from and others.
+
+    >>> import pathlib, tempfile
+    >>> asked = "which of these words is the only one that a careless copyist has changed when he wrote them all again"
+    >>> tests = pathlib.Path(tempfile.mkdtemp()) / "tests.jsonl"
+    >>> _ = tests.write_text('{"id": "q1", "question": "%s"}\n' % asked)
+    >>> texts = ["He asked: " + asked.replace("careless", "hasty").title() + "!", "nothing of it"]
+    >>> report = decontaminate(texts, against=tests, item_column="question")
+    >>> report.contaminated.select(["doc_id", "item_id", "start", "end", "matched_words"]).to_pylist()
+    [{'doc_id': 0, 'item_id': 'q1', 'start': 10, 'end': 108, 'matched_words': 19}]
+    """
+    from neardup.jobs import decontaminate as job
+
+    chosen = job.check_settings(Config.of(config, **settings))
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source)
+        if paths is None:
+            return job.find_in_memory(source, ids, out, chosen, watch)
+        from neardup.jobs.decontaminate_files import find_in_files
+
+        found = from_files(partial(find_in_files, paths, chosen, watch), ids, out)
+        return cast("ContaminationReport", found)
 
 
 def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
@@ -595,4 +641,10 @@ def _choose_engine(
             "`cut` is for passages: documents are kept or removed as a whole",
             hint="leave it out, or call neardup.find_passages",
         )
+    for name in ("remove", "item_column", "weights_from"):
+        if getattr(chosen, name):
+            raise ConfigError(
+                f"`{name}` is for the items of benchmarks",
+                hint="leave it out, or call neardup.decontaminate",
+            )
     return chosen, None if isinstance(engine, str) else engine

@@ -30,6 +30,7 @@ except ImportError:  # pragma: no cover - Windows has no such module
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
 _FIND: Final = "call neardup.find_passages"
+_SEARCH: Final = "call neardup.decontaminate"
 # How many of the largest clusters report.json lists, and the columns of each.
 NUM_LARGEST: Final = 10
 CLUSTER_COLUMNS: Final = ("cluster_id", "documents", "weakest_id", "similarity")
@@ -510,5 +511,66 @@ class PassagesReport(Report):
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_passages:,} "
             f"passage{'s'[: self.num_passages != 1]} in {self.num_places:,} further "
             f"place{'s'[: self.num_places != 1]}, {self.repeated_words:,} of {self.num_words:,} words; "
+            f"{self.seconds:.2f} s"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class ContaminationReport(Report):
+    """The result of a search for items of benchmarks in documents.
+
+    Attributes:
+        num_items: the items of all benchmarks.
+        num_items_found: those that a document contains.
+        num_too_short: those with too few words to be searched.
+        num_items_rejected: rows of benchmarks that cannot be used.
+        num_contaminated: documents that contain an item.
+    """
+
+    num_items: int
+    num_items_found: int
+    num_too_short: int
+    num_items_rejected: int
+    num_contaminated: int
+
+    @functools.cached_property
+    def contaminated(self) -> pa.Table:
+        """Every span of a document that covers an item: doc_id, benchmark, item_id, score, start, end and more."""
+        return self._table("contaminated", "this run stored no contaminated documents", _SEARCH)
+
+    @functools.cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which documents in memory contain no item: True or False for every row; rejected rows are False."""
+        table = self._table(
+            "mask", "this run did not store which rows are clean", "see report.contaminated"
+        )
+        is_clean: npt.NDArray[np.bool_] = table.column("is_kept").to_numpy()
+        return is_clean
+
+    @functools.cached_property
+    def items(self) -> pa.Table:
+        """Every item: benchmark, item_id, item_row, words, status, documents, best_score."""
+        return self._table("items", "this run stored no items", _SEARCH)
+
+    @functools.cached_property
+    def benchmarks(self) -> pa.Table:
+        """Every benchmark: items, found, too_short, documents."""
+        return self._table("benchmarks", "this run stored no benchmarks", _SEARCH)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        names = (
+            "num_items",
+            "num_items_found",
+            "num_too_short",
+            "num_items_rejected",
+            "num_contaminated",
+        )
+        return super().as_dict() | {"contamination": {name: getattr(self, name) for name in names}}
+
+    def __str__(self) -> str:
+        return (
+            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_contaminated:,} with "
+            f"{self.num_items_found:,} of {self.num_items:,} item{'s'[: self.num_items != 1]} of benchmarks; "
             f"{self.seconds:.2f} s"
         )

@@ -293,6 +293,55 @@ REPEATED = pa.schema(
 )
 
 
+# One row per document: the number of its words.
+WORD_COUNTS = pa.schema([_ROW, ("num_words", pa.int64())])
+# A span of a document that covers an item of a benchmark: by number of words in both, from 0.
+HITS = pa.schema(
+    [
+        _ROW,
+        *((name, pa.int64()) for name in ("num_words", "item", "weight", "first", "last")),
+        *((name, pa.int64()) for name in ("item_first", "item_last", "matched")),
+    ]
+)
+
+
+# In how many documents a word of an item stands; the word as its hash, ascending as an unsigned number.
+WORD_WEIGHTS = pa.schema([("word", pa.int64()), ("documents", pa.int64())])
+
+
+def contaminated(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
+    """Return the schema of the spans of documents that cover items: code points and bytes of the text."""
+    files = [("file", pa.string()), ("row", pa.int64())] if has_files else []
+    numbers = ("start", "end", "start_byte", "end_byte", "item_start", "item_end", "matched_words")
+    return pa.schema(
+        [
+            ("doc_id", id_type),
+            *files,
+            ("benchmark", pa.string()),
+            ("item_id", pa.string()),
+            ("item_row", pa.int64()),
+            ("score", pa.float64()),
+            *((name, pa.int64()) for name in numbers),
+        ]
+    )
+
+
+# One row per item of a benchmark; best_score is null unless it was found.
+BENCH_ITEMS = pa.schema(
+    [
+        *(("benchmark", pa.string()), ("item_id", pa.string()), ("item_row", pa.int64())),
+        *(("words", pa.int64()), ("status", pa.string()), ("documents", pa.int64())),
+        ("best_score", pa.float64()),
+    ]
+)
+BENCHMARKS = pa.schema(
+    [
+        ("benchmark", pa.string()),
+        *((name, pa.int64()) for name in ("items", "found", "too_short", "documents")),
+    ]
+)
+
+
 def left_over(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
     """Return the schema of documents that a cut has left with too few words: removed for no other document."""
     columns = [("doc_id", id_type), ("kept_id", id_type), ("similarity", pa.float64())]

@@ -32,6 +32,7 @@ EXPORTED = [
         "audit",
         "buckets",
         "compare",
+        "decontaminate",
         "deduplicate",
         "evaluate",
         "explain",

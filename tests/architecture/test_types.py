@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 # "random".
 WIDER = {
     "decisions",
+    "item_column",
     "text_column",
+    "weights_from",
     "max_document",
     "against",
     "ignore",

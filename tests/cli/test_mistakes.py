@@ -63,11 +63,15 @@ WRONG = {
     "since": "yesterday",
     "min_count": "1",
     "min_left": "0",
+    "rule": "ngram8",
+    "around": "-1",
 }
 # Only reading the files shows whether these are right: the run fails, and names the column or the
 # path.
 ONLY_THE_FILES_TELL = {
     "text_column",
+    "item_column",
+    "weights_from",
     "id_column",
     "items_column",
     "vector_column",
@@ -91,6 +95,7 @@ ARGUMENTS = {
     "pairs": ["pages.jsonl", "-o", "out.csv"],
     "neighbours": ["pages.jsonl"],
     "passages": ["pages.jsonl", "-o", "out"],
+    "decontaminate": ["pages.jsonl", "--against", "pages.jsonl", "-o", "out"],
     "compare": ["pages.jsonl", "pages.jsonl"],
     "plan": ["pages.jsonl"],
     "audit": ["clean"],

@@ -54,6 +54,8 @@ def main() -> None:
         path = Path(name) / "texts.jsonl"
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), "utf-8")
         neardup.deduplicate(path, against=path.with_name("*.jsonl"), measure="containment")
+        neardup.decontaminate(TEXTS, against=path)
+        neardup.decontaminate(TEXTS, against=path, rule="ngram13")
     neardup.find_passages(TEXTS, min_words=20).cut()
     for edits in (False, True):
         neardup.passages(TEXTS[0], TEXTS[1], edits=edits)

@@ -32,6 +32,7 @@ COMMANDS: Final = (
         "pairs",
         "neighbours",
         "passages",
+        "decontaminate",
         "compare",
         "plan",
         "audit",

@@ -181,7 +181,21 @@ SETTINGS: Final = {
     "min_left": _Setting(
         STAYS, "With --cut, remove a document of which fewer words are left.", "N"
     ),
-    "cut": _Setting(OUTPUT, "Write the rows of the input without the repeated passages."),
+    "cut": _Setting(
+        OUTPUT, "Write the rows of the input without the passages or items that were found."
+    ),
+    "item_column": _Setting(
+        COLUMNS, "Column of --against with the items; repeatable: joined in order.", "NAME"
+    ),
+    "rule": _Setting(
+        SIMILAR,
+        "When an item is found: coverage (enough of its words in order, with gaps) or ngram13 (13 words in a row).",
+    ),
+    "weights_from": _Setting(
+        SIMILAR, "Weigh words as this finished run did, so that parts of a corpus agree.", "RUN"
+    ),
+    "around": _Setting(OUTPUT, "With --cut, cut so many words beside an item, too.", "WORDS"),
+    "remove": _Setting(OUTPUT, "Write the rows of the input without contaminated documents."),
     "mark": _Setting(
         OUTPUT,
         "Write all rows, with columns that say which are kept, instead of the kept rows only.",
@@ -225,7 +239,7 @@ SETTINGS: Final = {
         WORK, "Number of threads; default one per core. Never changes a result.", "N", int
     ),
 }
-_REPEATABLE: Final = frozenset({"ignore", "text_column", "against", "spark_conf"})
+_REPEATABLE: Final = frozenset({"ignore", "text_column", "item_column", "against", "spark_conf"})
 
 # The settings about passages of two texts.
 PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")

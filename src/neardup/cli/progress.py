@@ -64,6 +64,9 @@ STAGES: Final = {
     "words": "reading the words around anchors",
     "places": "finding first places",
     "locate": "locating passages",
+    "count": "counting words",
+    "count again": "counting words again",
+    "search": "searching for items",
 }
 
 

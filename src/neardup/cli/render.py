@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
     from neardup.jobs.tune import Tuning
-    from neardup.report import Audit, PassagesReport, Report
+    from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 
 MAX_MEMBERS: Final = 50
 MAX_SHOWN_PASSAGES: Final = 5
@@ -165,6 +165,37 @@ def passages_summary(report: PassagesReport, out: str) -> None:
             f"Written to {out}: {', '.join(written)}",
         ]
     )
+
+
+def contamination_summary(report: ContaminationReport, out: str) -> None:
+    """Print a table of the benchmarks, how many documents contain items, and where the tables were written."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("benchmark", overflow="fold")
+    for name in ("items", "found", "too short", "documents"):
+        table.add_column(name, justify="right")
+    for row in report.benchmarks.to_pylist():
+        numbers = (f"{row[name]:,}" for name in ("items", "found", "too_short", "documents"))
+        table.add_row(visible(row["benchmark"]), *numbers)
+    _console().print(table)
+    removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
+    rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
+    _print_lines(
+        [
+            f"{counted(report.documents, 'document')}: {report.num_contaminated:,} with "
+            f"{report.num_items_found:,} of {counted(report.num_items, 'item')}{removed}{rejected}.",
+            *_read_and_written(report, out),
+        ]
+    )
+
+
+def _read_and_written(report: Report, out: str) -> Iterator[str]:
+    from neardup.cli.progress import BYTES, amount
+
+    written = sorted(
+        f"{path.name}/" if path.is_dir() else path.name for path in Path(out).iterdir()
+    )
+    yield f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s."
+    yield f"Written to {out}: {', '.join(written)}"
 
 
 def _found(report: Report) -> str:

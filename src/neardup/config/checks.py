@@ -203,18 +203,18 @@ def _try_encoding(name: str) -> None:
     codecs.getincrementalencoder(name)().encode("a\n", final=True)
 
 
-def as_columns(value: Any) -> str | tuple[str, ...] | None:
-    """Return the name of a text column, or a tuple of several."""
+def as_columns(name: str, value: Any) -> str | tuple[str, ...] | None:
+    """Return the name of a column, or a tuple of several."""
     if value is None:
         return None
     listed = (value,) if isinstance(value, str) else value
     names = tuple(listed) if isinstance(listed, (list, tuple)) else ()
-    if not names or not all(isinstance(name, str) for name in names):
+    if not names or not all(isinstance(column, str) for column in names):
         raise ConfigError(
-            f"`text_column` must be the name of a column, a list of names, or None, got {value!r}"
+            f"`{name}` must be the name of a column, a list of names, or None, got {value!r}"
         )
-    for name in names:
-        check_text("text_column", name)
+    for column in names:
+        check_text(name, column)
     return names if len(names) > 1 else names[0]
 
 

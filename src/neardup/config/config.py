@@ -39,6 +39,7 @@ from neardup.config.setting_types import (
     Measure,
     Method,
     Normalise,
+    Rule,
     Settings,
     Sketch,
     Unit,
@@ -55,6 +56,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "html_content": get_args(HtmlContent),
     "normalise": get_args(Normalise),
     "format": get_args(FormatName),
+    "rule": get_args(Rule),
 }
 # None leaves the choice to the files.
 _NONE_GOES: Final = ("format",)
@@ -195,6 +197,12 @@ class Config(_BesidesSettings):
         this many places.
         min_left: with cut=True, remove a document of which fewer words are left.
         cut: write the rows of the input without the repeated passages in their text.
+        item_column: the column of the items of benchmarks in `against`; several are joined in order.
+        rule: when a document contains an item of a benchmark: "coverage" (a span has `threshold` of its
+            words, in order, with gaps) or "ngram13" (13 consecutive words in common).
+        weights_from: a finished run, whose counts of words weigh the words of items, so that shards agree.
+        around: with cut=True, so many words beside each item are cut as well.
+        remove: write the rows of the input without the documents that contain items of benchmarks.
         mark: write every row, with columns that say whether it is kept, instead of the kept rows.
         dry_run: write the removed documents and the report, but no kept rows.
         text_out: a file (.parquet or .jsonl) for the text of every document as it is compared, such
@@ -259,6 +267,11 @@ class Config(_BesidesSettings):
     min_count: int = 2
     min_left: int = 1
     cut: bool = False
+    item_column: str | tuple[str, ...] | None = None
+    rule: Rule = "coverage"
+    weights_from: str | None = None
+    around: int = 0
+    remove: bool = False
     mark: bool = False
     dry_run: bool = False
     text_out: str | None = None
@@ -283,13 +296,9 @@ class Config(_BesidesSettings):
                 check_choice(name, getattr(self, name), choices)
         self._check_numbers()
         _check_keep(self.keep)
-        self._set("text_column", as_columns(self.text_column))
-        for name in ("id_column", "items_column", "vector_column", "group_column", "common_by"):
-            if getattr(self, name) is not None:
-                check_type(name, getattr(self, name), str, "the name of a column, or None")
-                check_text(name, getattr(self, name))
-        self._set("decisions", as_path("decisions", self.decisions))
-        self._set("text_out", as_path("text_out", self.text_out))
+        self._check_columns()
+        for name in ("decisions", "weights_from", "text_out"):
+            self._set(name, as_path(name, getattr(self, name)))
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
             check_text("master", self.master)
@@ -299,6 +308,14 @@ class Config(_BesidesSettings):
         check_delimiter(self.delimiter)
         self._set("encoding", as_encoding(self.encoding))
         check_together(self)
+
+    def _check_columns(self) -> None:
+        for name in ("text_column", "item_column"):
+            self._set(name, as_columns(name, getattr(self, name)))
+        for name in ("id_column", "items_column", "vector_column", "group_column", "common_by"):
+            if getattr(self, name) is not None:
+                check_type(name, getattr(self, name), str, "the name of a column, or None")
+                check_text(name, getattr(self, name))
 
     def _check_numbers(self) -> None:
         if self.num_perm is None:
@@ -315,6 +332,7 @@ class Config(_BesidesSettings):
             check_int("min_words", self.min_words, 1, MAX_MIN_WORDS)
         check_int("min_count", self.min_count, 2, MAX_COUNT)
         check_int("min_left", self.min_left, 1, MAX_COUNT)
+        check_int("around", self.around, 0, MAX_COUNT)
         check_num_perm(self.num_perm, self.measure, self.sketch)
         check_bands(self.bands, self.rows, self.num_perm)
         self._set("ignore_common", as_share("ignore_common", self.ignore_common))

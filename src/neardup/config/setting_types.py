@@ -17,6 +17,7 @@ Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
 Normalise = Literal["nfc", "nfkc"]
+Rule = Literal["coverage", "ngram13"]
 FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"]
 Contained = Literal["query", "neighbour", "either"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -73,6 +74,11 @@ class RunSettings(TypedDict, total=False):
     min_count: int
     min_left: int
     cut: bool
+    item_column: str | Sequence[str] | None
+    rule: Rule
+    weights_from: str | os.PathLike[str] | None
+    around: int
+    remove: bool
     mark: bool
     dry_run: bool
     text_out: str | os.PathLike[str] | None

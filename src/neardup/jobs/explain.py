@@ -85,7 +85,9 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
     """Look up a document in the tables of a finished run; file and row distinguish equal ids."""
     check_text("doc_id", doc_id)
     check_text("file", file or "")
-    config = read_report(run).settings()
+    stored = read_report(run)
+    stored.check_compares(run)
+    config = stored.settings()
     removed = finished_run.load_table(run, "removed")
     clusters = finished_run.load_table(run, "clusters")
     if removed is None or clusters is None:
@@ -315,7 +317,7 @@ def compare_pair(run: Path, pair: ListedPair) -> tuple[list[str], Comparison]:
 
 def _pairs(run: Path) -> pa.Table:
     """The listed pairs of a run or, if it stored none, each removed document with the kept one."""
-    read_report(run)  # raises if this is not a finished run
+    read_report(run).check_compares(run)
     table = (finished_run.load_pairs if run.is_file() else finished_run.load_table)(run, "pairs")
     if table is not None:
         return table

@@ -45,6 +45,8 @@ class RunFolder:
     tables: ClassVar[tuple[str, ...]]
     has_kept = True
     reusable: ClassVar[Reusable | None] = None
+    # Whether signatures or sets of all documents are stored while it runs.
+    stores_sets: ClassVar[bool] = True
 
     def __init__(
         self, out: str, finish: Callable[[], None] | None = None, page: str | None = None
@@ -108,6 +110,7 @@ class PairsFile:
     command: ClassVar = "pairs"
     has_kept: ClassVar = False
     reusable: ClassVar = None
+    stores_sets: ClassVar = True
 
     def __init__(self, out: str, beside: Sequence[str] = ()) -> None:
         """Take the file, and the tables that are written next to it besides the rejected rows."""

@@ -26,6 +26,7 @@ from neardup.io.documents.sample import estimate_sizes, sample_files
 from neardup.io.documents.stdin import STDIN_PATH, spool
 from neardup.io.finished import finished_run
 from neardup.io.finished.run_folders import kept_of_runs
+from neardup.io.finished.word_counts import FILE as WEIGHTS
 from neardup.io.records import InputFile
 from neardup.io.storage.work_folder import folder_of, list_files, remove_folder, reserve
 from neardup.io.storage.workspace import (
@@ -123,7 +124,11 @@ def begin(
             reusable=output.reusable,
         )
         del manifest  # it is large for many files, and this stack frame stays alive
-        _check_disk(own, plan, config, folder)
+        if output.stores_sets:
+            needed = needed_disk(own, plan, config)
+        else:
+            needed = kept_disk(own, config) if output.has_kept else 0
+        _check_disk(needed, folder)
         yield RunSetup(
             output=output,
             references=references,
@@ -266,6 +271,8 @@ def _manifest(
         from neardup.io.finished.decision_file import content_digest
 
         manifest["decisions"] = content_digest(config.decisions)
+    if config.weights_from is not None:
+        manifest["weights"] = digest(Path(config.weights_from, WEIGHTS))
     if isinstance(config.seed, DrawnSeed):
         manifest["settings"]["seed"] = RANDOM_SEED
         manifest["drawn_seed"] = int(config.seed)
@@ -296,8 +303,7 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
             )
 
 
-def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: Path) -> None:
-    needed = needed_disk(files, plan, config)
+def _check_disk(needed: int, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     done = sum(entry.stat(follow_symlinks=False).st_size for entry in list_files(folder))
     if needed - done > free:
@@ -310,7 +316,7 @@ def _check_disk(files: Sequence[InputFile], plan: Plan, config: Config, folder: 
 
 def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
     """Estimate the most disk space of the work folder and the output from some of the files."""
-    kept = 0 if config.dry_run else sum(file.size for file in files)
+    kept = kept_disk(files, config)
     if not plan.is_exact:
         return kept + most_disk(
             *estimate_sizes(files, config, num_files=_SAMPLED_FILES), 0, plan, config
@@ -326,6 +332,11 @@ def needed_disk(files: Sequence[InputFile], plan: Plan, config: Config) -> int:
     return kept + most_disk(
         sample.documents, sample.text_bytes, round(num_shingles * sample.scale), plan, config
     )
+
+
+def kept_disk(files: Sequence[InputFile], config: Config) -> int:
+    """Return the disk space of the kept rows, if all are kept."""
+    return 0 if config.dry_run else sum(file.size for file in files)
 
 
 def most_disk(

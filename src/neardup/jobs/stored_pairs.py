@@ -23,6 +23,7 @@ from neardup.io.documents.cluster_sizes import ClusterSizes
 from neardup.io.documents.file_reader import FileReader
 from neardup.io.documents.layout import rows_in
 from neardup.io.finished import finished_run, run_tables
+from neardup.io.finished.stored_report import read_report
 from neardup.io.storage.table_writer import TableWriter, reserved_table
 from neardup.jobs.run import settings_again
 from neardup.report import Report, count_references
@@ -44,6 +45,7 @@ def load_run(path: Path) -> Report:
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:
     """Write the stored pairs of a finished run: all of them, or those of at least the given threshold."""
+    read_report(run).check_compares(run)
     before = finished_run.restore(run)
     stored = before.load("pairs")
     if stored is None:

@@ -38,6 +38,11 @@ class Spans(NamedTuple):
     ends: I64
 
 
+_NOTHING = np.empty(0, np.int64)
+NO_PASSAGES = Passages(*([_NOTHING] * len(Passages._fields)))
+NO_SPANS = Spans(*([_NOTHING] * len(Spans._fields)))
+
+
 def listed(stretches: Stretches, num_references: int, *, only_against: bool) -> Stretches:
     """Return the stretches that are places: windows of the input that stand first in an earlier document."""
     is_listed = (stretches.docs != stretches.sources) & (stretches.docs >= num_references)

@@ -38,7 +38,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -253,11 +253,13 @@ def restore(run: Path) -> Report:
         largest=tuple(map(dict, stored.largest_clusters)),
         audit=audit,
     )
-    if stored.passages is None:
-        return report
     values = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
     values["load"] = partial(passage_tables.load_table, run, stored=stored)
-    return PassagesReport(**values, **stored.passages)
+    if stored.passages is not None:
+        return PassagesReport(**values, **stored.passages)
+    if stored.contamination is not None:
+        return ContaminationReport(**values, **stored.contamination)
+    return report
 
 
 def _removed_against(run: Path, stored: StoredReport) -> int:

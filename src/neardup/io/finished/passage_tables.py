@@ -1,4 +1,4 @@
-"""The tables of a finished search for repeated passages."""
+"""The tables of a finished search for repeated passages, or for items of benchmarks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neardup.io.finished import run_tables
 from neardup.io.finished.stored_report import StoredReport, read_report
 from neardup.io.formats import registry as formats
 
-_STORED: Final = ("passages", "repeated", "rejected")
+_STORED: Final = ("passages", "repeated", "contaminated", "benchmarks", "rejected")
 _KEPT: Final = "kept"
 
 
@@ -28,11 +28,14 @@ def load_table(run: Path, name: str, stored: StoredReport | None = None) -> pa.T
     """
     if name in _STORED:
         return run_tables.read_table(run, name)
+    if name == "items":
+        return _items(run)
     stored = stored or read_report(run)
     config = stored.settings()
     if name == "removed":
-        return _removed(run) if config.cut else None
-    if name in ("cut", _KEPT) and config.cut and not config.dry_run:
+        return _removed(run) if config.cut or config.remove else None
+    is_cut = config.cut or (name == _KEPT and config.remove)
+    if name in ("cut", _KEPT) and is_cut and not config.dry_run:
         return _cut(run, stored)
     return None
 
@@ -49,6 +52,17 @@ def _removed(run: Path) -> pa.Table:
     if any(table.column(name).null_count for name in ("file", "row")):
         raise run_tables.damaged(path, "it has a null")
     return table.select(columns.names).cast(columns)
+
+
+def _items(run: Path) -> pa.Table | None:
+    path = run_tables.file_of(run, "items.parquet")
+    read = partial(pq.read_table, path, partitioning=None)
+    # An item that was not found has no score.
+    always = [field for field in schema.BENCH_ITEMS if field.name != "best_score"]
+    table = run_tables.checked(path, read, pa.schema(always))
+    if "best_score" not in table.column_names:
+        raise run_tables.damaged(path, "it has no column 'best_score'")
+    return table.select(schema.BENCH_ITEMS.names).cast(schema.BENCH_ITEMS)
 
 
 def _cut(run: Path, stored: StoredReport) -> pa.Table:

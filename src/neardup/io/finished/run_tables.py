@@ -170,6 +170,8 @@ _COLUMNS: Final = {
     "order": schema.KEEP_ORDER,
     "passages": schema.passages(pa.string(), has_files=True),
     "repeated": schema.REPEATED,
+    "contaminated": schema.contaminated(pa.string(), has_files=True),
+    "benchmarks": schema.BENCHMARKS,
     "common": schema.COMMON,
 }
 

@@ -83,13 +83,21 @@ class _Passages(TypedDict):
     repeated_words: Count
 
 
+class _Contamination(TypedDict):
+    num_items: Count
+    num_items_found: Count
+    num_too_short: Count
+    num_items_rejected: Count
+    num_contaminated: Count
+
+
 class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of report.json of a finished run.
 
     files: the files that the run wrote, relative to its folder, with "/"; None if the report does
     not list them;
     removed_against: None in a report of a version that did not count it;
-    passages: the counts of a search for repeated passages, None for other runs.
+    passages, contamination: the counts of a search for repeated passages, or for items of benchmarks; None for others.
     """
 
     schema: Count = 1
@@ -117,6 +125,20 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     inputs: list[StoredInput]
     audit: _Audit | None = None
     passages: _Passages | None = None
+    contamination: _Contamination | None = None
+
+    def check_compares(self, run: Path) -> None:
+        """Raise for a search in texts, which compares no documents: it has no duplicates, pairs or clusters."""
+        if self.passages is not None:
+            made, table = "neardup passages", "passages.parquet"
+        elif self.contamination is not None:
+            made, table = "neardup decontaminate", "contaminated.parquet"
+        else:
+            return
+        raise DataError(
+            f"{run} is the output of {made}, which does not say which documents are similar",
+            hint=f"{table} lists what was found; this command needs the output of neardup dedup",
+        )
 
     @property
     def written(self) -> frozenset[str] | None:
