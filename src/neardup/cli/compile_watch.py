@@ -30,9 +30,8 @@ class CompilationWatch:
         """Forward an event."""
         if not self._is_listening and "neardup.kernels" in sys.modules:
             self._is_listening = True
-            _events().Listener.register(
-                CompilationWatch
-            )  # deriving from Numba's class would import Numba
+            # Deriving from Numba's class would import Numba.
+            _events().Listener.register(CompilationWatch)
             _events().register(_COMPILE, self)
         self._show(event)
 

@@ -123,9 +123,8 @@ def main() -> None:
     # Arrow's own allocator touches fresh memory again and again: 44 s instead of 18 for 1 GB
     # (docs/decisions/0007).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # its threads would spin, although nothing uses them
+    # Its threads would spin, although nothing uses them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000)  # imports create many objects and no garbage
     if not any("spark" in word for word in sys.argv):
         sys.meta_path.insert(0, _LeaveOut())
@@ -133,9 +132,8 @@ def main() -> None:
         if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # a terminal that cannot show a character shows a question mark
+        # A terminal that cannot show a character shows a question mark.
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     _escape_controls()
     sys.exit(run())

@@ -303,7 +303,8 @@ def as_time(name: str, value: Any) -> float | None:
     except (
         OverflowError,
         ValueError,
-    ) as error:  # beyond what the platform, or a float, can represent
+    ) as error:
+        # Beyond what the platform, or a float, can represent.
         raise ConfigError(
             f"`{name}` is outside the supported range of times", hint="write 2026-01-31T12:00"
         ) from error

@@ -69,9 +69,8 @@ class FolderStore:
     def _open_writer(self) -> None:
         with explained(self.folder):
             self._writer = sqlite.connect(self.folder, writable=True)
-            with contextlib.suppress(
-                DataError
-            ):  # a list of segments that cannot be read: `check` and `repair` name it
+            # A list of segments that cannot be read: `check` and `repair` name it.
+            with contextlib.suppress(DataError):
                 self._remove_orphans()
 
     def read(self, ask: Callable[[Any], Result]) -> Result:
@@ -249,9 +248,8 @@ class FolderStore:
             with explained(path), reserve(path, draft="index") as work:
                 try:
                     self._copy(work / "index", copy=copy)
-                except (
-                    FileNotFoundError
-                ) as error:  # a segment was merged with others before it was copied
+                except FileNotFoundError as error:
+                    # A segment was merged with others before it was copied.
                     remove_folder(work)
                     if attempt == _ATTEMPTS - 1:
                         raise damaged(str(error)) from error
@@ -302,9 +300,8 @@ class FolderStore:
             self._is_closed = True
             self._opened.close()
             if self._writer is not None:
-                with contextlib.suppress(
-                    NearDupError
-                ):  # raised by the change itself, or waived by durability="fast"
+                # Raised by the change itself, or waived by durability="fast".
+                with contextlib.suppress(NearDupError):
                     self._log.sync()
             self._release()
 

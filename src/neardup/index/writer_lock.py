@@ -71,9 +71,8 @@ class WriterLock:
                         hint="wait for it, open with a longer `timeout`, or with read_only=True to query",
                     ) from error
                 time.sleep(_STEP_SECONDS)
-            except (
-                OSError
-            ) as error:  # a network disk that does not support locks, or has run out of them
+            except OSError as error:
+                # A network disk that does not support locks, or has run out of them.
                 raise DataError(
                     f"the index {self._folder} cannot be locked: {error.strerror or error}",
                     hint="put it on a disk that supports locks",

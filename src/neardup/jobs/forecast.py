@@ -308,9 +308,8 @@ def _possible(config: Config) -> Iterator[tuple[Plan, Config]]:
         try:
             asked = Config.of(config, method=method, audit=False)
             yield plan_for(asked), asked
-        except (
-            ConfigError
-        ):  # no plan reaches the recall, or the exact join does not support the measure
+        except ConfigError:
+            # No plan reaches the recall, or the exact join does not support the measure.
             continue
 
 

@@ -156,9 +156,8 @@ def check_settings(config: Config) -> None:
         raise ConfigError(
             "`decisions` is not supported on Spark", hint="leave it out, or use engine='local'"
         )
-    if (
-        config.measure != "hamming" or config.distance is None
-    ):  # a distance in bits needs the dimension
+    # A distance in bits needs the dimension.
+    if config.measure != "hamming" or config.distance is None:
         plan_for(config)
 
 

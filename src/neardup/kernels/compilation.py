@@ -93,9 +93,8 @@ class _CompiledBefore(FunctionCache):
         except Exception:  # noqa: BLE001 - unpickling a damaged file, such as after a full disk, can raise anything
             self._forget()
             return None
-        if found is not None and tuple(found.signature.args) != tuple(
-            sig
-        ):  # two processes saved it simultaneously
+        # Two processes saved it simultaneously.
+        if found is not None and tuple(found.signature.args) != tuple(sig):
             self._forget()
             return None
         return found

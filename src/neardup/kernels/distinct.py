@@ -137,9 +137,8 @@ def digest_sets(shingles, ends, key, digests, sizes):
 def _sort_table(table, last, scanned, distinct, first):
     """Clear a table up to the last slot used, and write its keys in order; return their end."""
     to = first
-    for place in range(
-        last + 1
-    ):  # no branch on whether the slot is free, which would be unpredictable
+    # No branch on whether the slot is free, which would be unpredictable.
+    for place in range(last + 1):
         scanned[to - first] = table[place]
         to += table[place] != ZERO
     clear(table, last + 1)
@@ -206,9 +205,8 @@ def sample_shingles(shingles, mask, places, sampled):
         shingle = shingles[at]
         places[count] = at
         sampled[count] = shingle
-        count += np.uint64(
-            (shingle & mask) == ZERO
-        )  # no branch, which would be mispredicted once in 16 times
+        # No branch, which would be mispredicted once in 16 times.
+        count += np.uint64((shingle & mask) == ZERO)
     return np.int64(count)
 
 

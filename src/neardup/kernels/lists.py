@@ -67,9 +67,8 @@ def rank_prefixes(shingles, ends, threshold, ranked, ranked_ends):
             starts[np.int64(counts[np.int64(ordered[at] >> shift)]) + 1] += 1
         for count in range(256):
             starts[count + 1] += starts[count]
-        for at in range(
-            ends[doc + 1] - ends[doc]
-        ):  # they are sorted, so a counting sort by count suffices
+        # They are sorted, so a counting sort by count suffices.
+        for at in range(ends[doc + 1] - ends[doc]):
             count = np.int64(counts[np.int64(ordered[at] >> shift)])
             by_count[starts[count]] = (np.uint64(count) << np.uint64(56)) | (
                 ordered[at] >> np.uint64(8)

@@ -327,9 +327,8 @@ def shingle_items(source, offsets, table, size, key, fold_numbers, shingles, end
             start = at
             while at < end and source[at] != ITEM_END:
                 at += 1
-            if (
-                start + SHORT > source.size
-            ):  # a short item at the end of the buffer: never read past it
+            # A short item at the end of the buffer: never read past it.
+            if start + SHORT > source.size:
                 edge[: at - start] = source[start:at]
                 item = hash_short(edge, np.int64(0), at - start, key, word_masks)
             elif at - start <= SHORT:

@@ -147,16 +147,12 @@ def fast_sketch(shingles, ends, multipliers, addends, signatures):
             shingle = shingles[at]
             slot = np.int64(shingle >> to_slot)
             slots[slot] = min(slots[slot], np.uint32((shingle << to_top) >> to_value))
-        if (
-            end - start <= num_slots >> 1
-        ):  # most slots are empty: computing all lanes costs less than selecting
+        # Most slots are empty: computing all lanes costs less than selecting.
+        if end - start <= num_slots >> 1:
             _min_all_lines(multipliers, addends, num_slots, shingles, start, end, smallest)
             for slot in range(num_slots):
                 fallback = (smallest[slot] >> np.uint32(1)) | FALLBACK
-                if slots[slot] == NO_SHINGLES:
-                    slots[slot] = fallback
-                else:
-                    slots[slot] = slots[slot]
+                slots[slot] = fallback if slots[slot] == NO_SHINGLES else slots[slot]
             continue
         num_empty = np.int64(0)
         for slot in range(num_slots):

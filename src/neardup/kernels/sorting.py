@@ -40,9 +40,8 @@ def sort_values(values, spare, count):
             left = start
             right = middle
             to = start
-            while (
-                left < middle and right < end
-            ):  # no branch on which one is smaller, which would be unpredictable
+            # No branch on which one is smaller, which would be unpredictable.
+            while left < middle and right < end:
                 one = values[left]
                 two = values[right]
                 spare[to] = min(one, two)

@@ -20,9 +20,8 @@ def project(vectors, lines, projections):
     for doc in range(vectors.shape[0]):
         sums = projections[doc]
         sums[:] = 0
-        for at in range(
-            0, by_four, 4
-        ):  # four numbers per iteration save three of four loads of the sums
+        # Four numbers per iteration save three of four loads of the sums.
+        for at in range(0, by_four, 4):
             first, second, third, fourth = vectors[doc, at : at + 4]
             one = lines[at]
             two = lines[at + 1]

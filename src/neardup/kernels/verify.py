@@ -363,9 +363,8 @@ def walk_components(
                     place = at - list_ends[doc] if lists.by_prefix else 0
                     group, num_groups = _group_for(numbers[at], place, heads, groups, num_groups)
                     follower = group_heads[group]
-                    if (
-                        follower >= 0 and docs[follower] == doc
-                    ):  # a list that occurs twice: the first position counts
+                    # A list that occurs twice: the first position counts.
+                    if follower >= 0 and docs[follower] == doc:
                         continue
                     group_heads[group] = at
                     nexts[at] = follower

@@ -63,9 +63,8 @@ def plot(
     with mpl.rc_context(mpl.rcParamsDefault | style):
         figure = Figure(figsize=(8, 5.5), layout="constrained")
         _draw(figure.add_subplot(), plan, other, _distances(plan) if by_distance else _SIMILARITIES)
-        figure.legend(
-            loc="outside lower center", ncols=2
-        )  # inside the axes it would hide part of a curve
+        # Inside the axes it would hide part of a curve.
+        figure.legend(loc="outside lower center", ncols=2)
         if path is None:
             return figure
         if kind == "svg":

@@ -112,9 +112,8 @@ def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     policy = f"{sources().policy}; connect-src 'self'; frame-ancestors 'none'"
-    page = render_page(
-        "null", policy=policy.replace("; frame-ancestors 'none'", "")
-    )  # not allowed in a meta tag
+    # Not allowed in a meta tag.
+    page = render_page("null", policy=policy.replace("; frame-ancestors 'none'", ""))
 
     @app.get("/", include_in_schema=False)
     def show_page() -> HTMLResponse:

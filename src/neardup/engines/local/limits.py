@@ -30,9 +30,8 @@ class Memory:
 
     def room(self) -> int:
         """Return the bytes still available."""
-        _trim(
-            self.limit
-        )  # memory that was freed but not returned to the system still counts as resident
+        # Memory that was freed but not returned to the system still counts as resident.
+        _trim(self.limit)
         return max(MIN_ROOM, self.limit - resident_bytes())
 
 

@@ -160,9 +160,8 @@ def usable_texts(
     """Return the texts, null if unusable, and the reason for each unusable row."""
     if isinstance(values, list):
         return _usable_values(values)
-    if values.null_count == len(
-        values
-    ):  # a column of nulls may have any type: in pandas it is float
+    # A column of nulls may have any type: in pandas it is float.
+    if values.null_count == len(values):
         values = pa.chunked_array([pa.nulls(len(values), pa.large_string())])
     values = plain(values, column or "text")
     if pa.types.is_dictionary(values.type):

@@ -47,9 +47,8 @@ def read_journal(path: Path) -> dict[str, dict[str, Any]]:
     finished: dict[str, dict[str, Any]] = {}
     lines = path.read_bytes().split(b"\n") if path.exists() else []
     for line in lines:
-        with contextlib.suppress(
-            ValueError, RecursionError
-        ):  # the last line of a killed run may be torn
+        # The last line of a killed run may be torn.
+        with contextlib.suppress(ValueError, RecursionError):
             entry = msgspec.json.decode(line, type=_Entry)
             if entry.check == _check(entry.name, entry.checksum, entry.facts):
                 finished[entry.name] = {

@@ -211,9 +211,8 @@ class TableWriter:
             self.close()
             return
         self._num_waiting = 0
-        with contextlib.suppress(
-            OSError, pa.ArrowException
-        ):  # the first error is already being raised
+        # The first error is already being raised.
+        with contextlib.suppress(OSError, pa.ArrowException):
             self.close()
         if not is_remote(self._path):
             Path(self._path).unlink(missing_ok=True)

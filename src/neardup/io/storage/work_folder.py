@@ -59,9 +59,8 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
         _check_below(folder)
         write_marker(folder, process=os.getpid())
         aside = folder / REPLACED
-        if aside.is_dir() and not os.path.lexists(
-            out
-        ):  # killed between the two renames of `publish`
+        # Killed between the two renames of `publish`.
+        if aside.is_dir() and not os.path.lexists(out):
             aside.replace(out)
         try:
             yield folder

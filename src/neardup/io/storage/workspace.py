@@ -186,9 +186,8 @@ def read_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.Re
     for number in range(reader.num_record_batches):
         chosen = reader.get_batch(number).select(columns)
         copied = pa.ipc.read_record_batch(chosen.serialize(), chosen.schema)
-        if hasattr(
-            mapped, "madvise"
-        ):  # otherwise the pages read so far count as memory until the end of the file
+        # Otherwise the pages read so far count as memory until the end of the file.
+        if hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
         yield copied
 
