@@ -215,7 +215,8 @@ def _continued(ring, walked, at, position, current, gap, before):
     weight, first, item_first, matched = before
     for row in range(walked.size):
         size = ring[row, last_entry, SIZE]
-        if row == current or at - ring[row, last_entry, AT] > gap + 1:
+        # A row without pairs has no position yet.
+        if row == current or size == 0 or at - ring[row, last_entry, AT] > gap + 1:
             continue
         while walked[row] < size and ring[row, walked[row], POSITION] < position:
             chain = ring[row, walked[row]]
