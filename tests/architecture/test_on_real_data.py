@@ -45,3 +45,30 @@ def test_the_recipe_is_the_best_of_the_half_it_was_chosen_on(benchmark):
     )
     assert best["unit"] == f"{benchmark.RECIPE['unit']} {benchmark.RECIPE['size']}"
     assert abs(best["threshold"] - benchmark.RECIPE["threshold"]) <= 0.05
+
+
+def test_what_the_page_says_of_edited_pages_is_what_was_measured(benchmark):
+    recalls = {}
+    precisions = {}
+    for row in benchmark.read_results()["versions"]["rows"]:
+        recalls.setdefault(row["tool"], {})[row["data"]] = row["recall"]
+        precisions.setdefault(row["tool"], {})[row["data"]] = row["precision"]
+    own = [tool for tool in recalls if tool.startswith("neardup pairs, ")]
+    defaults, by_jaccard, by_containment, tuned = own
+    assert by_containment.startswith("neardup pairs, containment, ")
+    assert by_jaccard.startswith("neardup pairs, jaccard, ")
+    assert sum(recalls[by_containment].values()) > sum(recalls[by_jaccard].values())
+    for package in ("networkx", "sympy"):
+        assert recalls[defaults][package] < 0.5
+        assert recalls[tuned][package] > recalls[defaults][package]
+        assert precisions[tuned][package] < precisions[defaults][package]
+
+
+def test_vectors_have_the_neighbours_and_pairs_of_a_brute_force(benchmark):
+    measured = benchmark.read_results()["digits"]
+    neighbours = {row["tool"]: row for row in measured["neighbours"]}
+    pairs = {row["tool"]: row for row in measured["pairs"]}
+    assert neighbours["neardup neighbours, cosine"]["different"] == 0
+    for method in ("exact", "auto (default)"):
+        row = pairs[f"neardup pairs, --method {method}"]
+        assert (row["missed"], row["false"]) == (0, 0)

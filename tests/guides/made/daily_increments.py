@@ -26,9 +26,9 @@ def _edited(page: str) -> str:
 
 
 def make(folder: Path) -> None:
-    """Write an archive and one file per day: four new pages; from day two, also a copy and an edited page of the day before."""
+    """Write an archive, and a file of four new pages per day; later days repeat a page and edit another."""
     archive = [_page(place, f"earlier {day}") for day in range(5) for place in _PLACES]
-    archive += [_edited(page) for page in archive[:20]]
+    archive.extend([_edited(page) for page in archive[:20]])
     (folder / "archive.jsonl").write_text(
         "".join(
             json.dumps({"id": f"archive-{at}", "text": text}) + "\n"
