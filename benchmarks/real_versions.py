@@ -48,8 +48,8 @@ _ABOUT = (
 # Held by tests/architecture/test_on_real_data.py.
 _FINDINGS = (
     "Containment, the share of the smaller page that the larger one holds, finds more edited pages than",
-    "Jaccard similarity. More than half of the edited pages of networkx and sympy share less than 0.8 of",
-    "their words, and the defaults miss those; `tune` finds more there, with more wrong pairs. TF-IDF",
+    "Jaccard similarity. More than half of the edited pages of networkx and sympy have a similarity below",
+    "0.8 (words, size 5), so the defaults miss them; `tune` finds more, with more wrong pairs. TF-IDF",
     "of every pair has the best F1 on Django, networkx and sympy, and the worst on pytest.",
 )
 
