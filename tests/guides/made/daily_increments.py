@@ -1,4 +1,4 @@
-"""Three days of a news crawl: every day repeats pages of the days before, some of them edited."""
+"""Three days of a news crawl: every day repeats pages of the days before, some of them edited; and an earlier week."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ def _edited(page: str) -> str:
 
 
 def make(folder: Path) -> None:
-    """Write one file per day: four new pages; from day two, also a copy and an edited page of the day before."""
+    """Write an archive, and a file of four new pages per day; later days repeat a page and edit another."""
+    archive = [_page(place, f"earlier {day}") for day in range(5) for place in _PLACES]
+    archive.extend([_edited(page) for page in archive[:20]])
+    (folder / "archive.jsonl").write_text(
+        "".join(
+            json.dumps({"id": f"archive-{at}", "text": text}) + "\n"
+            for at, text in enumerate(archive, 1)
+        ),
+        "utf-8",
+    )
     before: list[str] = []
     for number, day in enumerate(DAYS):
         pages = [_page(place, day) for place in _PLACES[4 * number : 4 * number + 4]]
