@@ -98,9 +98,36 @@ def find_copied_essays(folder, run):
 
 
 def find_the_threshold(folder, run):
-    rows = [{"id": str(at), "text": f"document number {at}"} for at in range(20)]
+    """Sixty documents of their own and a copy of each with one word changed: the valley is between them."""
+    rng = random.Random(5)
+    words = [f"{rng.choice(SYLLABLES)}{rng.choice(SYLLABLES)}" for _ in range(3000)]
+    rows = []
+    for number in range(60):
+        text = rng.choices(words, k=80)
+        rows.append({"id": f"own-{number}", "text": " ".join(text)})
+        rows.append({"id": f"copy-{number}", "text": " ".join([*text[:40], "other", *text[41:]])})
+    (folder / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    finished = run()
+    assert "neardup pairs pages.jsonl" in finished.stdout
+    assert "--threshold 0." in finished.stdout
+
+
+def find_repeated_parts(folder, run):
+    """A banner of 60 words on three of four pages is one passage in two further places."""
+    rng = random.Random(6)
+    words = [f"{rng.choice(SYLLABLES)}{rng.choice(SYLLABLES)}" for _ in range(3000)]
+    banner = " ".join(rng.choices(words, k=60))
+    pages = [" ".join(rng.choices(words, k=90)) for _ in range(4)]
+    rows = [
+        {"id": str(number), "text": f"{page}. {banner}" if number else page}
+        for number, page in enumerate(pages)
+    ]
     (folder / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     run()
+    [passage] = pq.read_table(folder / "parts/repeated.parquet").to_pylist()
+    assert (passage["words"], passage["places"], passage["text"]) == (60, 3, banner)
+    places = pq.read_table(folder / "parts/passages.parquet")
+    assert places.column("doc_id").to_pylist() == ["2", "3"]
 
 
 def match_records(folder, run):
@@ -132,6 +159,7 @@ DONE = {
     "find the threshold for your data": find_the_threshold,
     "clean a crawl": clean_a_crawl,
     "keep a benchmark out of training data": decontaminate_training_data,
+    "find what is repeated inside documents: banners, headers, leaked passages": find_repeated_parts,
     "add new documents every day": add_a_day,
     "find copied essays": find_copied_essays,
     "match records with typos": match_records,
@@ -145,6 +173,7 @@ def test_a_job_of_the_readme_is_done_by_its_command(job, programs, tmp_path):
     def run(*other):
         finished = programs.run(*(other or shlex.split(JOBS[job])), cwd=tmp_path)
         assert finished.code == 0, finished.stderr
+        return finished
 
     DONE[job](tmp_path, run)
 
