@@ -433,6 +433,9 @@ def test_many_inserts_become_segments_and_segments_are_merged(tmp_path, monkeypa
         for name in names[:300]:
             index.insert(name, documents[name])
         for first in range(300, 600, 20):
+            # On a busy machine, all might be flushed as one segment.
+            if first == 580:
+                index._store.finish_merging()
             index.insert_many({name: documents[name] for name in names[first : first + 20]})
         index._store.finish_merging()
         assert 1 < index.info()["segments"] < 24
