@@ -89,6 +89,7 @@ def test_server_lists_sorts_and_filters_pairs(served, listed):
     for row in rows["rows"]:
         pair = client.get("/v1/pairs", params={"a": row["a"], "b": row["b"]}).json()
         assert pair["similarity"] == row["similarity"]
+        assert "passages" not in pair
         assert pair["a"]["text"] == ESSAYS[row["id_a"]]
         assert pair["b"]["shingles"] == len(neardup.shingles(ESSAYS[row["id_b"]], size=2))
     assert client.get("/v1/rows/3").status_code == 404  # dora is in no pair
@@ -193,6 +194,11 @@ def with_passages(request, tmp_path_factory):
     return list_copies(tmp_path_factory.mktemp("passages"), COPIES, request.param)
 
 
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory):
+    return list_copies(tmp_path_factory.mktemp("copies"), COPIES)
+
+
 def list_copies(folder, texts, ending="parquet"):
     lines = [json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()]
     (folder / "essays.jsonl").write_text("".join(lines))
@@ -242,10 +248,10 @@ def test_shares_of_containment_are_kept_in_every_format(tmp_path):
     assert tables[0] == tables[1] == tables[2]
 
 
-def test_click_on_a_passage_marks_it_in_both_texts(browser, with_passages, tmp_path):
+def test_click_on_a_passage_marks_it_in_both_texts(browser, copies, tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(make_html(neardup.load(with_passages)), "utf-8")
-    [pair] = neardup.load(with_passages).pairs.to_pylist()
+    path.write_text(make_html(neardup.load(copies)), "utf-8")
+    [pair] = neardup.load(copies).pairs.to_pylist()
     tab = Tab(browser, f"file://{path}")
     for link, sides in (("pair/0/1", "ab"), ("pair/1/0", "ba")):
         page = tab.open(link)
@@ -274,17 +280,14 @@ def test_click_on_a_passage_marks_it_in_both_texts(browser, with_passages, tmp_p
     tab.close()
 
 
-def test_server_answers_with_the_passages_of_a_pair(with_passages, listed):
-    for path, has_passages in ((with_passages, True), (listed, False)):
-        served = open_served(str(path))
-        client = TestClient(make_app(served), base_url="http://127.0.0.1:8321")
-        found = client.get("/v1/pairs", params={"a": 1, "b": 0}).json()
-        assert ("passages" in found) == has_passages
-        served.close()
-        if has_passages:
-            stored = neardup.load(path).pairs.to_pylist()[0]["passages"]
-            rows = [[passage[name] for name in SHOWN_OF_PASSAGE] for passage in stored]
-            assert found["passages"] == {"total": 2, "rows": rows}
+def test_server_answers_with_the_passages_of_a_pair(copies):
+    served = open_served(str(copies))
+    client = TestClient(make_app(served), base_url="http://127.0.0.1:8321")
+    found = client.get("/v1/pairs", params={"a": 1, "b": 0}).json()
+    served.close()
+    stored = neardup.load(copies).pairs.to_pylist()[0]["passages"]
+    rows = [[passage[name] for name in SHOWN_OF_PASSAGE] for passage in stored]
+    assert found["passages"] == {"total": 2, "rows": rows}
 
 
 @pytest.mark.parametrize(
@@ -303,9 +306,8 @@ def test_server_answers_with_the_passages_of_a_pair(with_passages, listed):
         ({"end_a": None}, "null"),
     ],
 )
-def test_forged_passage_is_an_error(tmp_path, values, told):
-    (tmp_path / "made").mkdir()
-    forged = forge(list_copies(tmp_path / "made", COPIES), tmp_path / "forged", **values)
+def test_forged_passage_is_an_error(copies, tmp_path, values, told):
+    forged = forge(copies, tmp_path / "forged", **values)
     with pytest.raises(DataError, match="row 1 has the passage") as failure:
         make_html(neardup.load(forged))
     assert told in str(failure.value)
@@ -322,21 +324,20 @@ def test_passages_in_csv_that_are_none_are_an_error(tmp_path, text):
         _ = neardup.load(listed).pairs
 
 
-def test_spans_outside_of_the_texts_are_counted_or_said_to_be_cut(browser, tmp_path):
-    made = tmp_path / "made"
-    made.mkdir()
+def test_spans_outside_of_the_texts_are_counted_or_said_to_be_cut(browser, copies, tmp_path):
     # Overlapping: from the beginning of the text over all of the other passage.
     spans = {"start_a": 0, "line_a": 1, "end_a": len(COPIES["ann"])}
-    overlapping = forge(list_copies(made, COPIES), tmp_path / "overlapping", **spans)
-    outside = forge(made / "pairs.parquet", tmp_path / "outside", end_a=len(COPIES["ann"]) + 1)
+    overlapping = forge(copies, tmp_path / "overlapping", **spans)
+    outside = forge(copies, tmp_path / "outside", end_a=len(COPIES["ann"]) + 1)
     (tmp_path / "long").mkdir()
-    behind = f"{filler('long', 4000)}\n{COPIED}"
+    behind = f"{'x' * 50_000} {COPIED}"
     cut = list_copies(tmp_path / "long", {"ann": behind, "bob": COPIES["bob"]})
     told = []
+    path = tmp_path / "page.html"
+    tab = Tab(browser, f"file://{path}")
     for listed in (overlapping, outside, cut):
-        path = tmp_path / "page.html"
         path.write_text(make_html(neardup.load(listed)), "utf-8")
-        tab = Tab(browser, f"file://{path}")
+        tab.page.goto("about:blank")
         page = tab.open("pair/0/1")
         page.wait_for_selector(".passages")
         told.append((page.locator(".jump").count(), page.inner_text("[aria-labelledby=passages]")))
@@ -344,7 +345,7 @@ def test_spans_outside_of_the_texts_are_counted_or_said_to_be_cut(browser, tmp_p
             page.click(".jump >> nth=0")
             until(page, "document.querySelectorAll('[data-side=a] .is-found').length > 1")
             assert found_in(page, "a") == COPIES["ann"]
-        tab.close()
+    tab.close()
     assert [links for links, _ in told] == [2, 1, 0]
     assert "left out" not in told[0][1]
     assert "1 passage of the list of pairs does not lie in the texts and is left out" in told[1][1]

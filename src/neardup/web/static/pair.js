@@ -112,8 +112,8 @@ function Texts({ a, b, info, isShort, spans, chosen }) {
     };
   }, [a, b, spans]);
   useEffect(() => {
-    if (!chosen) return;
     root.current.querySelectorAll(".is-found").forEach((element) => element.classList.remove("is-found"));
+    if (!chosen) return;
     for (const side of ["a", "b"]) {
       const [start, end] = chosen.row[side];
       const isChosen = (element) => start <= Number(element.dataset.start) && Number(element.dataset.start) < end;
