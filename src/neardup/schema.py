@@ -262,6 +262,16 @@ REMOVED_FROM_FILES = pa.schema(
 PAIRS_FROM_FILES = pa.schema(
     [*pairs(pa.string()), *zip(("file_a", "row_a", "file_b", "row_b"), _PLACES, strict=True)]
 )
+_POSITIONS_IN_PAIR: Final = tuple(
+    f"{name}_{side}"
+    for side in ("a", "b")
+    for name in ("start", "end", "start_byte", "end_byte", "line")
+)
+# A passage that two texts share, and the column of pairs that lists those of each.
+PASSAGE = pa.struct(
+    [*((name, pa.int64()) for name in (*_POSITIONS_IN_PAIR, "words")), ("similarity", pa.float64())]
+)
+PAIR_PASSAGES: Final = pa.field("passages", pa.list_(PASSAGE), nullable=False)
 
 
 def passages(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import schema
 from neardup.align.edited_spans import find_spans
 from neardup.align.exact_runs import find_runs
 from neardup.align.words_in_text import I64, WordsInText
@@ -19,16 +20,6 @@ from neardup.config import Config
 MIN_WORDS: Final = 8
 # The least words that agree in a span with edits (docs/decisions/0046).
 MIN_WORDS_WITH_EDITS: Final = 18
-_SIDES: Final = ("a", "b")
-_POSITIONS: Final = tuple(
-    f"{name}_{side}"
-    for side in _SIDES
-    for name in ("start", "end", "start_byte", "end_byte", "line")
-)
-# A passage in a table.
-PASSAGE: Final = pa.struct(
-    [*((name, pa.int64()) for name in (*_POSITIONS, "words")), ("similarity", pa.float64())]
-)
 
 
 class _Places(NamedTuple):
@@ -110,9 +101,9 @@ class SharedPassages:
         return found
 
     def as_structs(self) -> pa.StructArray:
-        """Return the passages as rows of PASSAGE."""
-        arrays = [pa.array(self.columns[field.name], field.type) for field in PASSAGE]
-        return pa.StructArray.from_arrays(arrays, fields=list(PASSAGE))
+        """Return the passages as rows of `schema.PASSAGE`."""
+        arrays = [pa.array(self.columns[field.name], field.type) for field in schema.PASSAGE]
+        return pa.StructArray.from_arrays(arrays, fields=list(schema.PASSAGE))
 
 
 def least_words(config: Config) -> int:

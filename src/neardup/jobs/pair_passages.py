@@ -18,16 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.align.shared_passages import PASSAGE, share_passages
+from neardup.align.shared_passages import share_passages
 from neardup.align.words_in_text import WordsInText, words_of
 from neardup.config import Config
 from neardup.engines.base import no_progress
 from neardup.engines.local.engine import LocalEngine
 from neardup.io.documents.file_reader import FileReader
 from neardup.pipeline import PipelineOutcome
+from neardup.schema import PAIR_PASSAGES
 
 I64 = npt.NDArray[np.int64]
-PASSAGES: Final = pa.field("passages", pa.list_(PASSAGE), nullable=False)
 # Pairs that all threads work on together.
 _PAIRS_AT_ONCE: Final = 256
 # Documents with up to this many bytes of words stay in memory for the next pairs.
@@ -160,14 +160,14 @@ def with_passages_of_files(
 
 
 def _is_needed(outcome: PipelineOutcome[pa.Table], config: Config) -> bool:
-    is_listed = PASSAGES.name in outcome.pair_columns.names
+    is_listed = PAIR_PASSAGES.name in outcome.pair_columns.names
     return config.passages and config.pairs and not is_listed
 
 
 def _replaced(
     outcome: PipelineOutcome[pa.Table], batches: Iterator[pa.RecordBatch]
 ) -> PipelineOutcome[pa.Table]:
-    columns = outcome.pair_columns.append(PASSAGES)
+    columns = outcome.pair_columns.append(PAIR_PASSAGES)
     return dataclasses.replace(outcome, row_pairs=batches, pair_columns=columns)
 
 
@@ -180,14 +180,14 @@ def _aligned(
 ) -> Iterator[pa.RecordBatch]:
     """Yield pairs with their passages."""
     words = _WordsOfRows(texts, config)
-    columns = columns.append(PASSAGES)
+    columns = columns.append(PAIR_PASSAGES)
     for batch in batches:
         for first in range(0, batch.num_rows, _PAIRS_AT_ONCE):
             piece = batch.slice(first, _PAIRS_AT_ONCE)
             found = engine.side_by_side(_aligner(piece, words, config), range(piece.num_rows))
             ends = np.cumsum([0, *map(len, found)]).astype(np.int32)
             listed = pa.ListArray.from_arrays(pa.array(ends), pa.concat_arrays(found))
-            yield pa.record_batch([*piece.columns, listed.cast(PASSAGES.type)], schema=columns)
+            yield pa.record_batch([*piece.columns, listed.cast(PAIR_PASSAGES.type)], schema=columns)
 
 
 def _aligner(

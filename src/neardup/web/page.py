@@ -24,6 +24,7 @@ SCRIPTS: Final = (
     "charts.js",
     "overview.js",
     "clusters.js",
+    "passages.js",
     "pair.js",
     "pairs.js",
     "search.js",

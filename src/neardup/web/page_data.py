@@ -29,6 +29,8 @@ MAX_MEMBERS: Final = 20
 MAX_ALONE: Final = 100
 # How many pairs of a list a file shows, the most similar ones.
 MAX_PAIRS: Final = 2000
+# Of the passages of a pair, a file lists those with the most words.
+MAX_PASSAGES: Final = 100
 # The most documents in the heat map of a cluster, which compares every pair.
 HEAT_MAP: Final = range(4, 21)
 _CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
@@ -77,13 +79,15 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     for row in info["largest"]:
         row["id"] = _cut_id(row["id"])
         row["weakest_id"] = _cut_id(row["weakest_id"])
-    fixed = _FixedParts(info, absent, {}, None, {})
+    passages = _passages(run, sample.pairs)
+    fixed = _FixedParts(info, absent, {}, None, {}, passages)
     if texts is not None:
         other = OtherColumns(run)
         info["columns_note"] = other.note
         # Ascending, so that a file is read once.
         columns = {key: other.of(key) for key in wanted.tolist()}
-        fixed = _FixedParts(info, absent, _heat_maps(run, sample.clusters, texts), texts, columns)
+        matrices = _heat_maps(run, sample.clusters, texts)
+        fixed = _FixedParts(info, absent, matrices, texts, columns, passages)
     pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
     data = ""
     for part in _CLUSTER_SHARES:
@@ -151,14 +155,26 @@ def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[fl
     return found
 
 
+def _passages(run: RunView, numbers: I64) -> list[dict[str, Any]]:
+    """The passages of some pairs of a list."""
+    if not isinstance(run, PairsView):
+        return []
+    found = [run.passages(number, MAX_PASSAGES) for number in numbers.tolist()]
+    return [passages._asdict() for passages in found if passages is not None]
+
+
 class _FixedParts(NamedTuple):
-    """The parts of a page that do not depend on its sample: overview, heat maps, texts or why not, columns."""
+    """The parts of a page that do not depend on its sample: overview, heat maps, texts or why not, columns, passages.
+
+    passages: of every drawn pair, in their order; none if the list has no passages.
+    """
 
     info: dict[str, Any]
     absent: str | None
     matrices: dict[int, list[float]]
     texts: Gathered | None
     columns: dict[int, dict[str, str] | None]
+    passages: list[dict[str, Any]]
 
 
 def _encode(
@@ -203,6 +219,8 @@ def _encode(
         "info": info,
         "clusters": listed,
         "pairs": pairs,
+        # Of every pair, if the list has them.
+        "passages": fixed.passages[: sample.pairs.size],
         "documents": documents.columns,
         "matrices": {
             str(row[0]): fixed.matrices[row[0]] for row in listed if row[0] in fixed.matrices

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,24 @@ class KeyedPairs(NamedTuple):
     keys_a: I64
     keys_b: I64
     similarities: F64
+
+
+class PairPassages(NamedTuple):
+    """Passages that the two texts of a pair share, in the order of the first.
+
+    total: how many they share; rows: those with the most words, as the values of SHOWN_OF_PASSAGE.
+    """
+
+    total: int
+    rows: list[list[int | float]]
+
+
+# Of a passage: what the page shows. `a` is the document of the pair with the smaller key.
+SHOWN_OF_PASSAGE: Final = (
+    *("words", "similarity"),
+    *("start_a", "end_a", "line_a"),
+    *("start_b", "end_b", "line_b"),
+)
 
 
 class PairsView(RunView):
@@ -66,13 +84,36 @@ class PairsView(RunView):
         return sides[0], sides[1]
 
     @cached_property
+    def _order(self) -> I64:
+        """The places of the pairs in the list, most similar first."""
+        return np.argsort(-self.report.pairs.column("similarity").to_numpy(), kind="stable")
+
+    @cached_property
     def pairs(self) -> KeyedPairs:
         """All pairs."""
-        pairs = self.report.pairs
-        similarities = pairs.column("similarity").to_numpy()
-        order = np.argsort(-similarities, kind="stable")
+        similarities = self.report.pairs.column("similarity").to_numpy()
         keys_a, keys_b = self._unordered
+        order = self._order
         return KeyedPairs(keys_a[order], keys_b[order], similarities[order])
+
+    @cached_property
+    def _passages(self) -> pa.Array | None:
+        """The passages of every pair, in the order of the list; None if they were not asked for."""
+        name = schema.PAIR_PASSAGES.name
+        if name not in self.report.pairs.column_names:
+            return None
+        return schema.one_array(self.report.pairs.column(name))
+
+    def passages(self, number: int, most: int) -> PairPassages | None:
+        """Return up to `most` passages of a pair by its number; None if the list has no passages."""
+        if self._passages is None:
+            return None
+        found = self._passages[int(self._order[number])].values
+        columns = dict(zip(schema.PASSAGE.names, found.flatten(), strict=True))
+        longest = np.argsort(-columns["words"].to_numpy(), kind="stable")[:most]
+        chosen = pa.array(np.sort(longest))
+        shown = [columns[name].take(chosen).to_pylist() for name in SHOWN_OF_PASSAGE]
+        return PairPassages(len(found), list(map(list, zip(*shown, strict=True))))
 
     @cached_property
     def _named(self) -> tuple[I64, pa.Array]:

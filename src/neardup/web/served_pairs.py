@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow.compute as pc
@@ -13,6 +13,9 @@ from neardup.web.overview import overview_of_pairs
 from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import I64
 from neardup.web.served_run import ServedRun, UnknownError
+
+# The most passages of a pair in an answer.
+MAX_PASSAGES: Final = 1000
 
 
 class ServedPairs(ServedRun):
@@ -67,6 +70,10 @@ class ServedPairs(ServedRun):
         """Return two documents with their similarity: as listed, otherwise computed."""
         found = super().pair(a, b)
         number = self._run.find_pair(a, b)
-        if number is not None:
-            found["similarity"] = float(self._run.pairs.similarities[number])
+        if number is None:
+            return found
+        found["similarity"] = float(self._run.pairs.similarities[number])
+        passages = self._run.passages(number, MAX_PASSAGES)
+        if passages is not None:
+            found["passages"] = passages._asdict()
         return found

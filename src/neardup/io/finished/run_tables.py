@@ -150,15 +150,32 @@ def _check_column(table: pa.Table, field: pa.Field, path: Path) -> None:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    kinds = pa.csv.ConvertOptions(column_types=schema.PAIRS_FROM_FILES)
-    return pa.csv.read_csv(
-        path, pa.csv.ReadOptions(), pa.csv.ParseOptions(newlines_in_values=True), kinds
+    passages = schema.PAIR_PASSAGES
+    columns = schema.PAIRS_FROM_FILES.append(pa.field(passages.name, pa.string()))
+    table = pa.csv.read_csv(
+        path,
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(column_types=columns),
     )
+    at = table.schema.get_field_index(passages.name)
+    if at < 0:
+        return table
+    # A list in CSV is JSON.
+    lists = [json.loads(text) for text in table.column(at).to_pylist()]
+    return table.set_column(at, passages, pa.array(lists, passages.type))
 
 
 def _read_lines(path: Path, columns: pa.Schema) -> pa.Table:
     lines = path.read_bytes().split(b"\n")
     return pa.Table.from_pylist([json.loads(line) for line in lines if line], schema=columns)
+
+
+def _read_pair_lines(path: Path) -> pa.Table:
+    lines = path.read_bytes().split(b"\n")
+    rows = [json.loads(line) for line in lines if line]
+    names = {name for row in rows for name in row}
+    optional = [field for field in _OPTIONAL_OF_PAIRS if field.name in names]
+    return pa.Table.from_pylist(rows, schema=pa.schema([*schema.PAIRS_FROM_FILES, *optional]))
 
 
 # Runs of earlier versions did not record sizes.
@@ -180,14 +197,18 @@ def _added(columns: pa.Schema, usual: pa.Schema) -> list[pa.Field]:
     return [field for field in columns if field.name not in usual.names]
 
 
+_OPTIONAL_OF_PAIRS: Final = (
+    *_added(schema.CONTAINMENT_PAIRS, schema.ROW_PAIRS),
+    schema.PAIR_PASSAGES,
+)
 # Columns that only some runs have.
 _OPTIONAL: Final = (
     schema.clusters(pa.string()).field(_SIZE),
     *_added(schema.CONTAINMENT_SELECTION, schema.SELECTION),
-    *_added(schema.CONTAINMENT_PAIRS, schema.ROW_PAIRS),
+    *_OPTIONAL_OF_PAIRS,
 )
 _READERS: Final[dict[str, Callable[[Path], pa.Table]]] = {
     ".parquet": partial(pq.read_table, partitioning=None),
     ".csv": _read_csv,
-    ".jsonl": partial(_read_lines, columns=schema.PAIRS_FROM_FILES),
+    ".jsonl": _read_pair_lines,
 }

@@ -22,6 +22,8 @@ from neardup.io.finished.stored_report import MAX_TOTAL_ROWS, StoredReport
 I64 = npt.NDArray[np.int64]
 # Values in a message are cut to this many characters.
 _MAX_SHOWN: Final = 80
+# No text has as many characters; a browser still counts so far exactly.
+_MAX_POSITION: Final = 1 << 48
 
 
 class _Files(NamedTuple):
@@ -156,6 +158,41 @@ def _check_pairs(opened: _Opened) -> None:
     places = ("file_a", "row_a", "file_b", "row_b")
     opened.require(first < second, places, "the first document of a pair comes before the second")
     _check_similarity(opened, "similarity", *_shares(opened.table))
+    if schema.PAIR_PASSAGES.name in opened.table.column_names:
+        _check_pair_passages(opened)
+
+
+def _check_pair_passages(opened: _Opened) -> None:
+    """Check the passages of every pair. They may overlap; the texts, and so where these end, are not known here."""
+    lists = schema.one_array(opened.table.column(schema.PAIR_PASSAGES.name))
+    pairs = pc.list_parent_indices(lists).to_numpy()
+    passages = lists.flatten()
+
+    def require(is_right: npt.NDArray[np.bool_], rule: str) -> None:
+        if is_right.all():
+            return
+        at = int(np.argmin(is_right))
+        shown = _shown(passages[at].as_py())
+        raise damaged(opened.path, f"row {pairs[at] + 1:,} has the passage {shown}, but {rule}")
+
+    # With the nulls of the passage itself.
+    columns = dict(zip(schema.PASSAGE.names, passages.flatten(), strict=True))
+    for column in columns.values():
+        require(column.is_valid().to_numpy(zero_copy_only=False), "no value of a passage is null")
+    values = {name: column.to_numpy() for name, column in columns.items()}
+    words = values["words"]
+    require(words >= 1, "`words` is at least 1")
+    for side in ("a", "b"):
+        for unit in ("", "_byte"):
+            start, end = values[f"start{unit}_{side}"], values[f"end{unit}_{side}"]
+            is_span = (start >= 0) & (start < end) & (end <= _MAX_POSITION)
+            require(is_span, f"`start{unit}_{side}` is at least 0 and before `end{unit}_{side}`")
+        start, end = values[f"start_{side}"], values[f"end_{side}"]
+        require(words <= end - start, f"it has no room for `words` in text {side}")
+        line = values[f"line_{side}"]
+        require((line >= 1) & (line <= start + 1), f"`line_{side}` is one up to its start, from 1")
+    similarity = values["similarity"]
+    require((similarity >= 0) & (similarity <= 1), "`similarity` is a number from 0 to 1")
 
 
 def _shares(table: pa.Table) -> list[str]:

@@ -14,14 +14,25 @@ function Pair({ pair, info }) {
   const isListed = info.kind === "pairs";
   const hasTexts = a.text !== null && b.text !== null;
   const [isShort, setShort] = useState(hasTexts && a.text.length + b.text.length > 8000);
+  const passages = useMemo(() => readPassages(pair), [pair]);
+  // A new object for every click, so that the same passage can be chosen again.
+  const [chosen, setChosen] = useState(null);
+  useEffect(() => setChosen(null), [pair]);
+  const choose = (row) => {
+    // What differs alone would hide most of a passage.
+    setShort(false);
+    setChosen({ row });
+  };
+  const spans = useMemo(() => (passages ? passages.rows.filter((row) => row.a && row.b) : []), [passages]);
   const cluster = a.kept ?? (b.kept === a.key ? a.key : b.kept ?? a.key);
   return html`<p class="crumbs">${isListed ? html`<a href="#/pairs">Pairs</a>` : html`<a href="#/clusters">Clusters</a> <span aria-hidden="true">›</span> <a href=${`#/cluster/${cluster}`}>Cluster</a>`}</p>
     <h1>Pair</h1>
     <${Verdict} pair=${pair} info=${info} />
+    ${passages && html`<${Passages} pair=${pair} passages=${passages} chosen=${chosen && chosen.row} choose=${choose} />`}
     ${hasTexts && html`<div class="actions">
       <label class="switch"><input type="checkbox" checked=${isShort} onChange=${(event) => setShort(event.currentTarget.checked)} /> Only differences</label>
-      <span class="legend"><span class="sample shared">shared shingles</span> <span class="sample gone">only left</span> <span class="sample new">only right</span></span></div>`}
-    ${hasTexts ? html`<${Texts} a=${a} b=${b} info=${info} isShort=${isShort} />`
+      <span class="legend"><span class="sample shared">shared shingles</span> <span class="sample gone">only left</span> <span class="sample new">only right</span>${spans.length > 0 && html` <span class="sample in-passage">shared passages</span>`}</span></div>`}
+    ${hasTexts ? html`<${Texts} a=${a} b=${b} info=${info} isShort=${isShort} spans=${spans} chosen=${chosen} />`
       : html`<div class="sides">${[a, b].map((one) => html`<${Side} one=${one} />`)}</div><${NoText} info=${info} />`}
     <${Columns} a=${a} b=${b} info=${info} />`;
 }
@@ -48,12 +59,14 @@ function Side({ one, children }) {
       ${!isListed && html`<${MarkButton} one=${one} isSmall />`}</header>${children}</section>`;
 }
 
-/** Stretches of one side with equal style, in order: [{start, end, isEqual, link, hidden}]. */
-function styleSide(length, passages, stretches, side) {
+/** Stretches of one side with equal style, in order: [{start, end, isEqual, link, isInPassage}]. */
+function styleSide(length, passages, stretches, spans, side) {
   const edges = new Set([0, length]);
   passages.forEach((passage) => passage[side].forEach((edge) => edges.add(edge)));
   stretches.forEach((stretch) => edges.add(stretch.start).add(stretch.end));
+  spans.forEach((span) => span[side].forEach((edge) => edges.add(edge)));
   const places = [...edges].sort((x, y) => x - y);
+  const isCovered = coverage(places, spans.map((span) => span[side]));
   const runs = [];
   let passage = 0, stretch = 0;
   for (let at = 0; at + 1 < places.length; at++) {
@@ -61,12 +74,18 @@ function styleSide(length, passages, stretches, side) {
     while (passage < passages.length && passages[passage][side][1] <= start) passage++;
     while (stretch < stretches.length && stretches[stretch].end <= start) stretch++;
     const isIn = stretch < stretches.length && stretches[stretch].start <= start;
-    runs.push({ start, end, passage, isEqual: !passages[passage] || passages[passage].isEqual || passages[passage].isUnknown?.[side] === true, link: isIn ? stretch : null });
+    runs.push({ start, end, passage, isEqual: !passages[passage] || passages[passage].isEqual || passages[passage].isUnknown?.[side] === true, link: isIn ? stretch : null, isInPassage: isCovered[at] });
   }
   return runs;
 }
 
-function Texts({ a, b, info, isShort }) {
+/** Scroll the text around an element, not the page, until the element is near its top. */
+function scrollTextTo(element) {
+  const pane = element.closest(".text");
+  pane.scrollTop += element.getBoundingClientRect().top - pane.getBoundingClientRect().top - 40;
+}
+
+function Texts({ a, b, info, isShort, spans, chosen }) {
   const root = useRef(null);
   const view = useMemo(() => {
     const passages = differ(a.text, b.text);
@@ -88,16 +107,27 @@ function Texts({ a, b, info, isShort }) {
     const inA = places(shinglesA, stretchesA), inB = places(shinglesB, stretchesB);
     return {
       passages,
-      a: { runs: styleSide(a.text.length, passages, stretchesA, "a"), to: stretchesA.map((one) => inB.get(one.key)) },
-      b: { runs: styleSide(b.text.length, passages, stretchesB, "b"), to: stretchesB.map((one) => inA.get(one.key)) },
+      a: { runs: styleSide(a.text.length, passages, stretchesA, spans, "a"), to: stretchesA.map((one) => inB.get(one.key)) },
+      b: { runs: styleSide(b.text.length, passages, stretchesB, spans, "b"), to: stretchesB.map((one) => inA.get(one.key)) },
     };
-  }, [a, b]);
+  }, [a, b, spans]);
+  useEffect(() => {
+    root.current.querySelectorAll(".is-found").forEach((element) => element.classList.remove("is-found"));
+    if (!chosen) return;
+    for (const side of ["a", "b"]) {
+      const [start, end] = chosen.row[side];
+      const isChosen = (element) => start <= Number(element.dataset.start) && Number(element.dataset.start) < end;
+      const found = [...root.current.querySelectorAll(`[data-side="${side}"] [data-start]`)].filter(isChosen);
+      found.forEach((element) => element.classList.add("is-found"));
+      if (found.length) scrollTextTo(found[0]);
+    }
+    root.current.scrollIntoView({ block: "start" });
+  }, [chosen]);
   const follow = (side, link) => {
     const other = side === "a" ? "b" : "a", target = view[side].to[link];
     const found = root.current.querySelector(`[data-side="${other}"] [data-link="${target}"]`);
     if (!found) return;
-    const pane = found.closest(".text");
-    pane.scrollTop = found.offsetTop - pane.offsetTop - 40;
+    scrollTextTo(found);
     root.current.querySelectorAll(".is-found").forEach((element) => element.classList.remove("is-found"));
     root.current.querySelectorAll(`[data-side="${other}"] [data-link="${target}"]`).forEach((element) => element.classList.add("is-found"));
   };
@@ -137,8 +167,9 @@ function Run({ run, side, text, follow }) {
   const name = run.isEqual ? "" : side === "a" ? "gone" : "new";
   const inner = html`<${Visible} text=${text} />`;
   const marked = run.isEqual ? inner : side === "a" ? html`<del class=${name}>${inner}</del>` : html`<ins class=${name}>${inner}</ins>`;
-  if (run.link === null) return html`<span>${marked}</span>`;
-  return html`<span class="shared" data-link=${run.link} onClick=${() => follow(side, run.link)}>${marked}</span>`;
+  const start = run.isInPassage ? run.start : null;
+  if (run.link === null) return html`<span class=${run.isInPassage ? "in-passage" : null} data-start=${start}>${marked}</span>`;
+  return html`<span class=${run.isInPassage ? "shared in-passage" : "shared"} data-start=${start} data-link=${run.link} onClick=${() => follow(side, run.link)}>${marked}</span>`;
 }
 
 function Columns({ a, b, info }) {

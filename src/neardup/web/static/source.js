@@ -2,8 +2,8 @@
 
 /** The data of a report in one file. */
 function fileSource(data) {
-  const { documents, clusters, pairs, pieces, names, matrices } = data;
-  const listedPairs = new Map(pairs.map(([a, b, similarity]) => [pairName(a, b), similarity]));
+  const { documents, clusters, pairs, passages, pieces, names, matrices } = data;
+  const listedPairs = new Map(pairs.map(([a, b, similarity], at) => [pairName(a, b), { similarity, passages: passages[at] }]));
   const positions = new Map(documents.key.map((key, at) => [key, at]));
   const byCluster = new Map(clusters.map((row) => [row[0], row]));
 
@@ -50,7 +50,9 @@ function fileSource(data) {
     async document(key) { return get(key); },
     async pair(a, b) {
       const [one, other] = [get(a), get(b)];
-      return { a: one, b: other, similarity: listedPairs.get(pairName(a, b)) ?? similarityOf(one, other, byCluster, matrices) };
+      const listed = listedPairs.get(pairName(a, b));
+      if (listed) return { a: one, b: other, ...listed };
+      return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices) };
     },
     async search(text) {
       const found = [...documents.key].sort((a, b) => a - b).map(get).filter(matcher(text));
