@@ -289,6 +289,18 @@ def test_a_file_is_written_whole_and_never_over_another(report, tmp_path):
         write_html(report, tmp_path / "no" / "report.html")
 
 
+def test_only_a_page_is_overwritten(report, tmp_path):
+    path = tmp_path / "report.html"
+    for written in (b"", b"\n<!DOCTYPE html><title>older</title>"):
+        path.write_bytes(written)
+        write_html(report, path, overwrite=True)
+    pairs = tmp_path / "pairs.parquet"
+    pairs.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="is not an HTML page, so it is not replaced"):
+        write_html(report, pairs, overwrite=True)
+    assert pairs.read_bytes() == b"PAR1"
+
+
 def test_dedup_writes_the_page_into_its_output_and_may_overwrite_it(programs, tmp_path):
     rows = [
         {"id": "a", "text": "one two three four five six"},
