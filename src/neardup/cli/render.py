@@ -157,10 +157,11 @@ def passages_summary(report: PassagesReport, out: str) -> None:
     removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
     rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
     min_words = report.config.min_words
+    places = counted(report.num_places, "further place")
     _print_lines(
         [
             f"{counted(report.documents, 'document')}: {counted(report.num_passages, 'passage')} of at least "
-            f"{min_words} word{'s'[: min_words != 1]}, in {counted(report.num_places, 'further place')}{removed}{rejected}.",
+            f"{min_words} word{'s'[: min_words != 1]}, in {places}{removed}{rejected}.",
             f"Repeated: {report.repeated_words:,} of {report.num_words:,} words ({share:.1%}). "
             f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s.",
             f"Written to {out}: {', '.join(written)}",

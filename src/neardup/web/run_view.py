@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.errors import DataError, NotStoredError
-from neardup.report import Report
+from neardup.report import PassagesReport, Report
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -71,6 +71,11 @@ class RunView:
     report: Report
 
     def __post_init__(self) -> None:
+        if isinstance(self.report, PassagesReport):
+            raise NotStoredError(
+                "this run lists passages, so it has no clusters to show",
+                hint="show the folder that `neardup dedup -o` wrote",
+            )
         if not isinstance(self.report.load("removed"), pa.Table):
             if self.report.load("pairs") is not None:
                 reason = "this run lists pairs"
