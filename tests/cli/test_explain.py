@@ -99,6 +99,19 @@ def test_documents_of_a_real_run_are_explained(run, pages, doc_id, words):
     assert words in finished.stdout
 
 
+@pytest.mark.parametrize(
+    ("place", "error", "hint"),
+    [
+        (("--row", "9"), "no document 'b' of out is in this place", "it is in pages.jsonl row 2"),
+        (("--file", "no.jsonl"), "out has no input 'no.jsonl'", "its inputs are pages.jsonl"),
+    ],
+)
+def test_a_removed_document_is_not_called_kept_for_a_wrong_place(run, pages, place, error, hint):
+    assert run("dedup", pages.name, "-o", "out").returncode == 0
+    finished = run("explain", "out", "b", *place)
+    assert (finished.returncode, finished.stderr) == (1, f"error: {error}\n\nhint: {hint}\n")
+
+
 def test_an_unknown_document_is_an_error_with_near_names(run, tmp_path):
     lines = [json.dumps({"id": f"page-{number}", "text": f"text {number}"}) for number in range(20)]
     (tmp_path / "pages.jsonl").write_text("\n".join(lines), "utf-8")

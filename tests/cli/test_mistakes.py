@@ -295,6 +295,19 @@ def test_an_output_that_contains_the_input_is_refused(say, tmp_path):
     assert "-o crawl-clean" in said
 
 
+def test_the_hint_for_the_current_folder_is_no_option(say):
+    code, said = say("dedup", ".", "-o", ".")
+    assert (code, said.splitlines()[-1]) == (2, "hint: write elsewhere, for example -o input-clean")
+
+
+def test_the_hint_for_vectors_is_a_command_that_can_be_typed(say):
+    code, said = say("compare", "pages.jsonl", "pages.jsonl", "--measure", "cosine")
+    assert (code, said.splitlines()[-1]) == (
+        2,
+        "hint: list their pairs instead, or pass --measure jaccard",
+    )
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["none.jsonl"], ["pages.jsonl", "--against", "new"], ["pages.jsonl", "--text-column", "x"]],

@@ -31,6 +31,12 @@ def test_passages_prints_what_is_repeated_and_writes_the_tables(run, site):
     assert table.column("source_file").to_pylist() == ["site.jsonl"] * 2
 
 
+@pytest.mark.usefixtures("site")
+def test_one_word_is_not_called_words(run):
+    finished = run("passages", "site.jsonl", "-o", "parts", "--min-words", "1")
+    assert "of at least 1 word, in" in finished.stdout
+
+
 def test_cut_and_keep_none_write_documents_without_the_passage(run, site):
     options = ("--min-words", "10", "--cut", "--keep", "none", "--json")
     finished = run("passages", "site.jsonl", "-o", "clean", *options)

@@ -153,3 +153,8 @@ def test_a_notebook_shows_the_histogram(found):
     shown = found._repr_html_()
     assert shown.count("<rect") == found.histogram.num_rows
     assert "separation" in shown
+
+
+def test_copies_of_one_document_have_no_valley():
+    tuning = neardup.tune([" ".join(f"w{at}" for at in range(40))] * 60)
+    assert tuning.threshold is None

@@ -72,3 +72,9 @@ def test_the_candidate_that_finds_more_copies_separates_better():
     sides = [sides_of(counts, place, 1.0) for counts in (few, many)]
     best = max(side.clear for side in sides)
     assert separation(sides[0], best) < separation(sides[1], best) <= 1
+
+
+def test_no_valley_where_half_of_all_pairs_are_exact_copies():
+    counts = np.zeros((NUM, NUM_BINS), np.int64)
+    counts[:, -1] = NUM - 1
+    assert find_valley(counts, NUM - 1, 1.0, 1) is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import neardup
-from neardup.errors import ConfigError, DataError
+from neardup.errors import ConfigError, DataError, NotStoredError
 from neardup.web import page
 from neardup.web.page_data import Pieces
 from neardup.web.report_file import write_html
@@ -287,6 +287,28 @@ def test_a_file_is_written_whole_and_never_over_another(report, tmp_path):
         write_html(report, tmp_path)
     with pytest.raises(DataError, match="does not exist"):
         write_html(report, tmp_path / "no" / "report.html")
+
+
+def test_a_run_of_passages_is_refused_by_name(tmp_path):
+    text = "one two three four five six seven eight nine ten"
+    (tmp_path / "pages.jsonl").write_text((json.dumps({"text": text}) + "\n") * 3, "utf-8")
+    run = neardup.find_passages(
+        tmp_path / "pages.jsonl", out=tmp_path / "cut", cut=True, min_words=5
+    )
+    with pytest.raises(NotStoredError, match="this run lists passages"):
+        write_html(run, tmp_path / "report.html")
+
+
+def test_only_a_page_is_overwritten(report, tmp_path):
+    path = tmp_path / "report.html"
+    for written in (b"", b"\n<!DOCTYPE html><title>older</title>"):
+        path.write_bytes(written)
+        write_html(report, path, overwrite=True)
+    pairs = tmp_path / "pairs.parquet"
+    pairs.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="is not an HTML page, so it is not replaced"):
+        write_html(report, pairs, overwrite=True)
+    assert pairs.read_bytes() == b"PAR1"
 
 
 def test_dedup_writes_the_page_into_its_output_and_may_overwrite_it(programs, tmp_path):

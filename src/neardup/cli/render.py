@@ -156,10 +156,12 @@ def passages_summary(report: PassagesReport, out: str) -> None:
     )
     removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
     rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
+    min_words = report.config.min_words
+    places = counted(report.num_places, "further place")
     _print_lines(
         [
             f"{counted(report.documents, 'document')}: {counted(report.num_passages, 'passage')} of at least "
-            f"{report.config.min_words} words, in {counted(report.num_places, 'further place')}{removed}{rejected}.",
+            f"{min_words} word{'s'[: min_words != 1]}, in {places}{removed}{rejected}.",
             f"Repeated: {report.repeated_words:,} of {report.num_words:,} words ({share:.1%}). "
             f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s.",
             f"Written to {out}: {', '.join(written)}",
@@ -475,9 +477,9 @@ def passages(answer: Comparison, texts: tuple[str, str], min_words: int) -> None
 def _passage_counts(answer: Comparison, min_words: int) -> str:
     count = len(answer.passages or ())
     if not count:
-        return f"They share no passage of at least {min_words:,} words."
+        return f"They share no passage of at least {counted(min_words, 'word')}."
     return (
-        f"They share {count:,} passage{'s'[: count != 1]} of at least {min_words:,} words: "
+        f"They share {count:,} passage{'s'[: count != 1]} of at least {counted(min_words, 'word')}: "
         f"{100 * (answer.share_a or 0):.1f} % of A, {100 * (answer.share_b or 0):.1f} % of B."
     )
 

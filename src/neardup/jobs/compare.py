@@ -253,7 +253,7 @@ def for_texts(config: Config) -> Config:
     if config.measure not in SET_MEASURES:
         raise ConfigError(
             f"texts are compared by 'jaccard' or 'containment', got `measure` {config.measure!r}",
-            hint="neardup.find_pairs(vectors, measure='cosine') compares vectors",
+            hint="list their pairs instead, or pass measure='jaccard'",
         )
     check_counts_all(config, "two texts are no corpus")
     check_no_text_out(config, "texts are compared as they are")

@@ -109,11 +109,30 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
         raise _no_document(
             str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist()
         )
+    _check_place(run, removed, clusters, doc_id, file)
     stands_for = removed.filter(
         _is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))
     ).to_pylist()
     members = tuple((member["doc_id"], member["similarity"]) for member in stands_for)
     return Verdict(doc_id=doc_id, file=file, row=row, members=members, config=config)
+
+
+def _check_place(
+    run: Path, removed: pa.Table, clusters: pa.Table, doc_id: str, file: str | None
+) -> None:
+    """Raise if no kept document of this name can be in the requested place."""
+    files = [entry["file"] for entry in read_report(run).inputs]
+    if file is not None and file not in files:
+        raise DataError(
+            f"{run} has no input {file!r}", hint=f"its inputs are {', '.join(files[:5])}"
+        )
+    own = removed.filter(pc.equal(removed.column("doc_id"), doc_id))
+    num_named = pc.sum(pc.equal(clusters.column("doc_id"), doc_id)).as_py()
+    if own.num_rows == num_named:
+        places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5].to_pylist())
+        raise DataError(
+            f"no document {doc_id!r} of {run} is in this place", hint=f"it is in {places}"
+        )
 
 
 def _is(

@@ -298,7 +298,7 @@ def check_apart(out: Path, files: Sequence[InputFile]) -> None:
                 what = f"contains the input {path}"
             raise ConfigError(
                 f"the output {out} {what}",
-                hint=f"write elsewhere, for example out='{out.stem}-clean'",
+                hint=f"write elsewhere, for example out='{out.stem or 'input'}-clean'",
             )
 
 

@@ -111,6 +111,8 @@ def _bottom(heights: F64, first: int, smoothing: float) -> int | None:
 
     On its left is always a hill: the pairs that are less similar.
     """
+    if first >= heights.size - 1:  # most pairs are exact copies: nothing is alike by chance
+        return None
     smooth = _smoothed(heights[first:-1], smoothing)
     exact = heights[-1] * _EXACT_SHARE
     right = np.maximum.accumulate(smooth[::-1])[::-1]

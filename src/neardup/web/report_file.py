@@ -17,6 +17,7 @@ from neardup.web.pairs_view import view_of
 
 DEFAULT_LIMIT: Final = 3_000_000
 _MIN_LIMIT: Final = 300_000
+_PAGE_BEGINS: Final = (b"<!doctype html", b"<html")
 
 
 def check_limit(limit: int | str) -> int:
@@ -54,6 +55,11 @@ def write_html(
         raise DataError(
             f"the output {path} already exists", hint="choose another path, or pass overwrite=True"
         )
+    if path.exists() and not _is_page(path):
+        raise DataError(
+            f"the output {path} is not an HTML page, so it is not replaced",
+            hint="choose another path: it may be an input, or a part of the run",
+        )
     if not path.parent.is_dir():
         raise DataError(
             f"the folder {path.parent} does not exist", hint="create it, or choose another -o"
@@ -70,3 +76,10 @@ def write_html(
             Path(draft).unlink()
         raise
     return len(content)
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file is empty, or an HTML page by its first bytes."""
+    with path.open("rb") as file:
+        begin = file.read(100).lstrip().lower()
+    return not begin or begin.startswith(_PAGE_BEGINS)
