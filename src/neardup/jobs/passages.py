@@ -150,9 +150,16 @@ def find(
             documents, lambda batch, _: anchors(batch, shape, config), schema.ANCHORS, advance
         )
     arrays = BigArrays(folder, engine.room)
-    stretches = _first_places(table, documents, config, engine, watch, arrays)
-    arrays.close()
-    return _located(stretches, table, documents, config, engine, watch, folder)
+    # No variable holds the stretches, so that they are freed once the places are known.
+    return _located(
+        _first_places(table, documents, config, engine, watch, arrays),
+        table,
+        documents,
+        config,
+        engine,
+        watch,
+        folder,
+    )
 
 
 def _first_places(
@@ -193,7 +200,9 @@ def _first_places(
 
         longest = shape.num_grams - 1
         finder = PlaceFinder(repeated, at, stored, (shape.gram, longest), num_references=only_below)
-        return finder.find(engine.side_by_side, after_block, arrays, engine.room() // 3)
+        stretches = finder.find(engine.side_by_side, after_block, arrays, engine.room() // 3)
+    arrays.close()
+    return stretches
 
 
 def _located(
@@ -210,8 +219,10 @@ def _located(
     num_references = documents.num_references
     places = found_spans.listed(stretches, num_references, only_against=config.only_against)
     passages = found_spans.passages_of(places, min_words)
-    chosen = found_spans.frequent(stretches, config.min_count)
-    chosen = found_spans.listed(chosen, num_references, only_against=config.only_against)
+    chosen = places
+    if config.min_count > 2:
+        chosen = found_spans.frequent(stretches, config.min_count)
+        chosen = found_spans.listed(chosen, num_references, only_against=config.only_against)
     spans = found_spans.spans_to_cut(
         chosen, min_words, num_references, keeps_first=config.keep != "none"
     )
@@ -230,6 +241,7 @@ def _located(
         repeated=found_spans.words_in(repeated, rows),
         cut=found_spans.words_in(spans, rows),
     )
+    del chosen, repeated, stretches
     locator = Locator(places, passages, spans, min_words, config, folder)
     with watch.stage("locate", documents.total, documents.unit) as advance:
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.io.storage.big_arrays import write_pieces
 from neardup.kernels import words as kernel
 from neardup.measures.words import LocatedRun, located_runs
 from neardup.search.places import Stretches
@@ -19,7 +20,9 @@ from neardup.search.spans import Passages, Spans
 
 I64 = npt.NDArray[np.int64]
 # Texts of passages that are kept in memory; more go to a file, if there is a folder.
-_HELD_BYTES = 64 << 20
+_HELD_BYTES = 8 << 20
+# Reading a page of a mapped file maps its neighbours, too: so many texts at once map some 32 MB.
+_TEXTS_AT_ONCE = 512
 
 
 class Bounds(NamedTuple):
@@ -62,10 +65,7 @@ class PassageTexts:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / "texts").open("ab") as file:
-            if not self._num_written:
-                file.truncate(0)
-            file.write(self._held)
+        write_pieces(self._folder / "texts", self._held, "ab" if self._num_written else "wb")
         self._num_written += len(self._held)
         self._held = bytearray()
 
@@ -76,9 +76,11 @@ class PassageTexts:
         sizes = self._sizes[numbers]
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         gathered = np.empty(ends[-1], np.uint8)
-        kernel.gather_bytes(source, offsets, ends, gathered)
-        if self._mapped is not None and hasattr(self._mapped, "madvise"):
-            self._mapped.madvise(mmap.MADV_DONTNEED)  # or its pages count as memory
+        for first in range(0, numbers.size, _TEXTS_AT_ONCE):
+            stop = min(first + _TEXTS_AT_ONCE, numbers.size)
+            kernel.gather_bytes(source, offsets[first:stop], ends[first : stop + 1], gathered)
+            if self._mapped is not None and hasattr(self._mapped, "madvise"):
+                self._mapped.madvise(mmap.MADV_DONTNEED)  # or its pages count as memory
         return pa.LargeStringArray.from_buffers(
             numbers.size, pa.py_buffer(ends), pa.py_buffer(gathered)
         )

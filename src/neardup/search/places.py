@@ -26,8 +26,8 @@ U64 = npt.NDArray[np.uint64]
 SideBySide = Callable[[Callable[[int], Any], Iterable[int]], list[Any]]
 # Bundles compared by one call: enough to amortise it, and little memory for the results.
 _BLOCK: Final = 1 << 16
-# Reading a page of a mapped file maps its neighbours, too: with fewer bundles, fewer are mapped at once.
-_MAPPED_BLOCK: Final = 1 << 13
+# Reading a page of a mapped file maps 64 KB: with fewer bundles, fewer are mapped at once (docs/decisions/0045).
+_MAPPED_BLOCK: Final = 1 << 10
 # Sorting keys takes about this many bytes each, on two threads.
 _SORT_BYTES: Final = 160
 _CHUNK: Final = 1 << 20

@@ -6,10 +6,27 @@ import mmap
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+# See `write_pieces`.
+_PIECE: Final = 1 << 16
+# An array is filled with so many bytes at once.
+_ZEROS: Final = 1 << 20
+
+
+def write_pieces(path: Path, content: bytes | bytearray, mode: str) -> None:
+    """Write a file that will be mapped, in pieces of 64 KB.
+
+    Linux caches what one call writes in pages of up to 2 MB, and what is written through a mapping, too. Reading
+    one byte of a mapped file maps a whole such page, which counts as memory of the process.
+    """
+    view = memoryview(content).cast("B")
+    with path.open(mode, buffering=0) as file:
+        while view:
+            view = view[file.write(view[:_PIECE]) :]
 
 
 class BigArrays:
@@ -30,8 +47,11 @@ class BigArrays:
             self._left = None if self._left is None else self._left - num_bytes
             return np.empty(size, kind)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / f"{name}.raw").open("w+b") as file:
-            file.truncate(num_bytes)
+        path = self._folder / f"{name}.raw"
+        path.unlink(missing_ok=True)
+        for start in range(0, num_bytes, _ZEROS):
+            write_pieces(path, bytes(min(_ZEROS, num_bytes - start)), "ab")
+        with path.open("r+b") as file:
             mapped = mmap.mmap(file.fileno(), num_bytes)
         self._mapped.append(mapped)
         return np.frombuffer(mapped, kind)
