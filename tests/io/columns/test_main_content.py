@@ -114,6 +114,21 @@ def test_hostile_page_takes_bounded_time_and_gives_text(name):
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize("extract", [main_content.main_text, main_content.visible_text])
+@pytest.mark.parametrize("part", ["<div>", "<ul><li>"])
+def test_page_of_100_kb_that_only_opens_elements_takes_a_moment(extract, part):
+    page = f"<p>{part * 20_000}{SENTENCE}"
+    began = time.process_time()
+    assert SENTENCE in extract(page)
+    assert time.process_time() - began < 2
+
+
+def test_long_lists_and_tables_without_end_tags_are_not_deep():
+    page = f"<div><ul>{'<li>one' * 1500}</ul><table>{'<tr><td>two<br>' * 1500}</table></div>"
+    assert not main_content._is_nested_deeply(page)
+    assert main_content._is_nested_deeply("<b>" * 1001)
+
+
 @pytest.mark.long
 @pytest.mark.slow("extracts pages of the largest permitted size")
 @pytest.mark.parametrize("name", HOSTILE)

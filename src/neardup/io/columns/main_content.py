@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,6 +18,18 @@ MAX_CHARACTERS: Final = 4_000_000
 # A page nested deeper takes far longer: 4,000 lists in each other 11 s. Of these pages the deepest
 # has 28 levels.
 MAX_DEPTH: Final = 100
+# The rules, too, take time that grows with the square of the depth: 20,000 levels 4 s. Up to this
+# many 0.01 s.
+_MAX_RULES_DEPTH: Final = 1_000
+# Elements without an end, or whose end may be left out.
+_UNCLOSED: Final = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
+        *("source", "track", "wbr", "html", "head", "body", "p", "li", "dt", "dd", "tr", "td"),
+        *("th", "option", "optgroup", "thead", "tbody", "tfoot", "colgroup"),
+    )
+)
+_TAG: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 # Less than this is as good as nothing: pages of which only a notice is left would all be copies.
 MIN_CHARACTERS: Final = 100
 # Without comments, and in the mode that leaves out what is doubtful: pages with other comments and
@@ -69,7 +82,8 @@ _TEMPLATE_PATHS: Final = [
 
 def visible_text(page: str) -> str:
     """Return all visible text of a page."""
-    return str(_resiliparse()(page))
+    # Indenting nested lists takes time that grows with their square.
+    return str(_resiliparse()(page, preserve_formatting=not _is_nested_deeply(page)))
 
 
 def main_text(page: str) -> str:
@@ -77,8 +91,9 @@ def main_text(page: str) -> str:
     found = _by_trafilatura(page)
     if len(found) >= MIN_CHARACTERS:
         return found
-    # Without formatting: indenting nested lists takes time that grows with their square.
-    return _by_rules(page) or str(_resiliparse()(page, preserve_formatting=False))
+    if not _is_nested_deeply(page):
+        found = _by_rules(page)
+    return found or str(_resiliparse()(page, preserve_formatting=False))
 
 
 def versions() -> str:
@@ -110,6 +125,23 @@ def _is_deep(tree: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def _is_nested_deeply(page: str) -> bool:
+    """Whether more elements are open at once than the rules can take; no real page comes near."""
+    if page.count("<") <= _MAX_RULES_DEPTH:
+        return False
+    depth = 0
+    for found in _TAG.finditer(page):
+        if found[2].lower() in _UNCLOSED:
+            continue
+        if found[1]:
+            depth = max(depth - 1, 0)
+        else:
+            depth += 1
+        if depth > _MAX_RULES_DEPTH:
+            return True
+    return False
 
 
 def _by_rules(page: str) -> str:
