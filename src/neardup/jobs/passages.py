@@ -219,13 +219,15 @@ def _located(
     num_references = documents.num_references
     places = found_spans.listed(stretches, num_references, only_against=config.only_against)
     passages = found_spans.passages_of(places, min_words)
+    keeps_first = config.keep != "none"
     chosen = places
-    if config.min_count > 2:
-        chosen = found_spans.frequent(stretches, config.min_count)
-        chosen = found_spans.listed(chosen, num_references, only_against=config.only_against)
-    spans = found_spans.spans_to_cut(
-        chosen, min_words, num_references, keeps_first=config.keep != "none"
-    )
+    if config.min_count > 2 or not keeps_first:
+        frequent = found_spans.frequent(stretches, config.min_count)
+        chosen = found_spans.listed(frequent, num_references, only_against=config.only_against)
+    spans = found_spans.spans_to_cut(chosen, min_words, num_references, keeps_first=keeps_first)
+    if not keeps_first and not config.only_against:
+        # The first document may have a passage more than once.
+        spans = found_spans.with_repetitions(spans, frequent, min_words, num_references)
     own = [
         batch.slice(int(np.searchsorted(batch.column("row").to_numpy(), num_references)))
         for batch in table.batches(["row", "num_words"])

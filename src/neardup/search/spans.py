@@ -90,7 +90,7 @@ def passages_of(places: Stretches, min_words: int) -> Passages:
 
 def frequent(stretches: Stretches, min_count: int) -> Stretches:
     """Return the windows of stretches that stand in at least `min_count` places, the first included."""
-    if min_count <= 2 or not stretches.docs.size:
+    if not stretches.docs.size:
         return stretches
     # Positions in all sources, end to end.
     width = int((stretches.source_starts + stretches.counts).max()) + 1
@@ -141,7 +141,7 @@ def spans_to_cut(
 def with_repetitions(
     spans: Spans, stretches: Stretches, min_words: int, num_references: int
 ) -> Spans:
-    """Return spans and the words that a document of the input repeats within itself."""
+    """Return spans and the words of stretches in which a document of the input repeats itself."""
     own = stretches.where(
         (stretches.docs == stretches.sources) & (stretches.docs >= num_references)
     )
