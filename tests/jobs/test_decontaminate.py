@@ -615,6 +615,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path):
         ({"rule": "ngram8"}, "`rule` must be"),
         ({"rule": "ngram13", "threshold": 0.9}, "`threshold` does not apply to the rule"),
         ({"remove": True, "cut": True}, "`remove` and `cut` cannot be combined"),
+        ({"around": 5}, "`around` needs `cut`"),
         ({"remove": True, "mark": True}, "`remove` and `mark` cannot be combined"),
         ({"cut": True, "html": True}, "`cut` needs the text of one column"),
         ({"cut": True, "text_column": ["a", "b"]}, "`cut` needs the text of one column"),

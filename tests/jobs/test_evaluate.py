@@ -209,6 +209,14 @@ def test_wrong_labels_are_named(folder, table, message):
         neardup.evaluate(folder / "pairs.parquet", pa.table(table))
 
 
+def test_a_search_for_passages_has_no_pairs_to_evaluate(tmp_path):
+    rows = ["one two three four five six", "0 one two three four five six"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+    report = neardup.find_passages(tmp_path / "a.jsonl", min_words=4, cut=True)
+    with pytest.raises(DataError, match="no pairs to evaluate"):
+        neardup.evaluate(report, {"a": 1, "b": 1})
+
+
 def test_a_run_on_vectors_is_evaluated_without_a_curve():
     vectors = [[1.0, 2.0, 2.0], [1.0, 2.0, 2.1], [9.0, 0.0, 1.0], [9.0, 0.1, 1.0]]
     found = neardup.find_pairs(vectors, measure="cosine", distance=0.01)

@@ -110,6 +110,11 @@ def check_settings(config: Config) -> Config:
             f"`{chosen[0]}` and `{chosen[1]}` cannot be combined: each writes the documents in its own way",
             hint="leave one out",
         )
+    if config.around and not config.cut:
+        raise ConfigError(
+            "`around` needs `cut`: it says how many words beside an item are cut",
+            hint="pass cut=True, or leave `around` out",
+        )
     for name in ("cut", "mark"):
         if getattr(config, name) and (isinstance(config.text_column, tuple) or config.html):
             raise ConfigError(
