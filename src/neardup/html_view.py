@@ -1,7 +1,9 @@
-"""Results as HTML fragments for notebooks; everything that comes from data is escaped."""
+"""Results as HTML fragments for notebooks, and as pages of their own; everything that comes from data is escaped."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -9,11 +11,31 @@ from typing import Any, Final
 _WIDTH: Final = 320
 _HEIGHT: Final = 120
 _LONGEST: Final = 80
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: 0.25rem 0.75rem 0.25rem 0; text-align: left; vertical-align: top; }
+thead th { border-bottom: 1px solid; }
+"""
+_STYLE_DIGEST: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 
 def view(title: str, *parts: str) -> str:
     """Put parts under a title."""
-    return f"<div><p><strong>{escape(title)}</strong></p>{''.join(parts)}</div>"
+    return f"<div><p><strong>{escape(title, longest=300)}</strong></p>{''.join(parts)}</div>"
+
+
+def page(title: str, body: str) -> str:
+    """Return a view as a self-contained page, on which nothing is loaded or executed."""
+    policy = f"default-src 'none'; style-src 'sha256-{_STYLE_DIGEST}'"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>\n"
+    )
 
 
 def facts(rows: Iterable[tuple[str, Any]]) -> str:
@@ -72,6 +94,7 @@ def histogram(counts: Sequence[int], first: float, threshold: float | None) -> s
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="-1 -1 {_WIDTH + 2} {_HEIGHT + 2}" role="img" '
         f'aria-label="documents by the similarity of their pairs">{bars}{line}</svg>'
+        f"<p>Documents with a pair of each similarity, from {escape(first)} on the left to 1 on the right.</p>"
     )
 
 

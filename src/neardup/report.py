@@ -30,6 +30,8 @@ except ImportError:  # pragma: no cover - Windows has no such module
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
 _FIND: Final = "call neardup.find_passages"
+# The most items that the page of a decontamination lists.
+_SHOWN_ITEMS: Final = 1_000
 _SEARCH: Final = "call neardup.decontaminate"
 # How many of the largest clusters report.json lists, and the columns of each.
 NUM_LARGEST: Final = 10
@@ -556,6 +558,32 @@ class ContaminationReport(Report):
     def benchmarks(self) -> pa.Table:
         """Every benchmark: items, found, too_short, documents."""
         return self._table("benchmarks", "this run stored no benchmarks", _SEARCH)
+
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+        """Return the benchmarks, the items that were found and the documents with them as a page of their own.
+
+        It lists the most frequent items; `limit` and `text` have no effect on it.
+        """
+        del limit, text
+        return html_view.page("Items of benchmarks in documents", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        """Show every benchmark, and the items that most documents contain."""
+        names = ("benchmark", "items", "found", "too_short", "documents")
+        benchmarks = [[row[name] for name in names] for row in self.benchmarks.to_pylist()]
+        found = self.items.filter(pc.greater(self.items.column("documents"), 0))
+        order = [("documents", "descending"), ("benchmark", "ascending"), ("item_row", "ascending")]
+        shown = found.sort_by(order).slice(0, _SHOWN_ITEMS)
+        columns = ("benchmark", "item_id", "words", "documents", "best_score")
+        rows = [[row[name] for name in columns] for row in shown.to_pylist()]
+        note = ""
+        if found.num_rows > shown.num_rows:
+            note = f"and {found.num_rows - shown.num_rows:,} more items"
+        return html_view.view(
+            str(self),
+            html_view.table(("benchmark", "items", "found", "too short", "documents"), benchmarks),
+            html_view.table(("benchmark", "item", "words", "documents", "best score"), rows, note),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return what report.json holds."""

@@ -100,12 +100,17 @@ def test_mistakes_name_the_option(run, site):
 
 def test_other_commands_say_that_they_need_a_deduplication(run, site):
     assert run(*ASKED, "-o", "found", "-q").returncode == 0
-    for command in (
-        ("explain", "found", "d1"),
-        ("report", "found", "-o", "page.html"),
-        ("audit", "found"),
-    ):
+    for command in (("explain", "found", "d1"), ("audit", "found")):
         finished = run(*command)
         assert finished.returncode == 1
         assert "neardup dedup" in finished.stderr, finished.stderr
-        assert not (site / "page.html").exists()
+
+
+def test_the_page_of_a_decontamination_lists_benchmarks_and_items(run, site):
+    assert run(*ASKED, "-o", "found", "-q").returncode == 0
+    finished = run("report", "found", "-o", "page.html")
+    assert finished.returncode == 0, finished.stderr
+    page = (site / "page.html").read_text("utf-8")
+    assert "<td>quiz.jsonl</td><td>2</td><td>1</td><td>1</td><td>1</td>" in page
+    assert "<td>quiz.jsonl</td><td>q1</td><td>29</td><td>1</td>" in page
+    assert "q2" not in page

@@ -38,3 +38,24 @@ def test_tune_without_a_valley_says_so(run, tmp_path):
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("No valley between noise and copies")
     assert finished.stdout.splitlines()[-1].endswith("--threshold 0.1")
+
+
+def test_tune_writes_a_page_with_the_histogram_and_escaped_ids(run, tmp_path):
+    rng = random.Random(2)
+    rows = []
+    for number in range(30):
+        words = [f"w{rng.randrange(3000)}" for _ in range(60)]
+        rows.append({"id": f"<b>{number}", "text": " ".join(words)})
+        rows.append({"id": f"copy-{number}", "text": " ".join([*words[:30], "x", *words[31:]])})
+    (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    command = ("tune", "pages.jsonl", "--unit", "word", "--size", "5", "-o", "page.html", "-q")
+    assert run(*command).returncode == 0
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page.count("<rect") == 46  # bins of .02 from .1, and one of equal documents
+    assert "Content-Security-Policy" in page
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    again = run(*command)
+    assert (again.returncode, "pass --overwrite" in again.stderr) == (1, True)
+    assert run(*command, "--overwrite").returncode == 0

@@ -295,7 +295,7 @@ def test_a_run_of_passages_is_refused_by_name(tmp_path):
     run = neardup.find_passages(
         tmp_path / "pages.jsonl", out=tmp_path / "cut", cut=True, min_words=5
     )
-    with pytest.raises(NotStoredError, match="this run lists passages"):
+    with pytest.raises(NotStoredError, match="this run searched texts"):
         write_html(run, tmp_path / "report.html")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -29,9 +30,26 @@ _SETTINGS: Final = (
     metavar="N",
 )
 @options.settings(*_SETTINGS)
+@options.option(
+    "-o",
+    "--output",
+    "target",
+    what="HTML page to write as well.",
+    type=click.Path(),
+    metavar="FILE",
+)
+@options.option("--overwrite", what="Replace an existing file.", is_flag=True)
 @options.as_json("the threshold, the histogram and the examples")
 @options.quiet("Show no progress and no warnings.")
-def tune(inputs: tuple[str, ...], sample: int, config: Config, as_json: bool, quiet: bool) -> None:
+def tune(
+    inputs: tuple[str, ...],
+    sample: int,
+    target: str | None,
+    overwrite: bool,
+    config: Config,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Find where pairs that are alike by chance end and copies begin; compare units and sizes.
 
     INPUT is what `neardup dedup` takes. Sampled documents are compared exactly with the whole input, from similarity
@@ -45,14 +63,21 @@ def tune(inputs: tuple[str, ...], sample: int, config: Config, as_json: bool, qu
       neardup tune essays/ --measure containment
       neardup tune baskets.csv --items-column products
       neardup tune pages.jsonl --unit word --size 5 --sample 3000
+      neardup tune pages.jsonl -o tuning.html
       neardup tune pages.jsonl --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
 
+    if target is not None:
+        from neardup.web.report_file import check_target, write_page
+
+        check_target(Path(target), overwrite=overwrite)
     with render.progress(quiet=quiet) as progress:
         from neardup import api
 
         found = api.tune(options.as_paths(inputs), sample=sample, config=config, progress=progress)
+    if target is not None:
+        write_page(Path(target), found.to_html())
     command = next_command(inputs, config, found.settings)
     if as_json:
         render.as_json(found.as_dict() | {"command": command})

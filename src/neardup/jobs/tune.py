@@ -197,6 +197,10 @@ class Tuning:
             "settings": self.settings,
         }
 
+    def to_html(self) -> str:
+        """Return the histogram, the candidates and the examples as a page of their own."""
+        return html_view.page("Where the threshold lies", self._repr_html_())
+
     def _repr_html_(self) -> str:
         """Show the histogram, the candidates and the examples in a notebook."""
         compared = [

@@ -46,6 +46,12 @@ def write_html(
     overwrite: bool = False,
 ) -> int:
     """Write a report as one HTML page, atomically; return its size in bytes."""
+    check_target(path, overwrite=overwrite)
+    return write_page(path, report.to_html(limit=limit, text=text))
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Raise unless a page can be written to this path."""
     if path.is_dir():
         raise DataError(
             f"the output {path} is a folder, but a report is a file",
@@ -62,9 +68,13 @@ def write_html(
         )
     if not path.parent.is_dir():
         raise DataError(
-            f"the folder {path.parent} does not exist", hint="create it, or choose another -o"
+            f"the folder {path.parent} does not exist", hint="create it, or choose another `out`"
         )
-    content = make_html(report, limit=limit, text=text).encode()
+
+
+def write_page(path: Path, page: str) -> int:
+    """Write a page, atomically; return its size in bytes."""
+    content = page.encode()
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as target:
