@@ -98,7 +98,8 @@ def test_mistakes_name_the_option(run, site):
     assert "--item-column question" in finished.stderr
 
 
-def test_other_commands_say_that_they_need_a_deduplication(run, site):
+@pytest.mark.usefixtures("site")
+def test_other_commands_say_that_they_need_a_deduplication(run):
     assert run(*ASKED, "-o", "found", "-q").returncode == 0
     for command in (("explain", "found", "d1"), ("audit", "found")):
         finished = run(*command)
