@@ -215,7 +215,7 @@ def test_completion_prints_the_script_of_a_shell(run, shell):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("neardup de", ["plain,demo", "plain,dedup"]),
+        ("neardup de", ["plain,demo", "plain,dedup", "plain,decontaminate"]),
         ("neardup dedup x.jsonl --cluster c", ["plain,components"]),
         ("neardup dedup x.jsonl --keep m", ["plain,max:", "plain,min:"]),
         ("neardup dedup pag", ["file,pag"]),

@@ -427,8 +427,7 @@ def test_commands_that_need_duplicates_name_the_kind_of_run(tmp_path):
         neardup.find_pairs(tmp_path / "found", out=tmp_path / "pairs.csv")
     with pytest.raises(neardup.NearDupError, match="compared no documents"):
         neardup.audit(tmp_path / "found")
-    with pytest.raises(neardup.NearDupError, match="compared no documents"):
-        report.to_html()
+    assert "Items of benchmarks in documents" in report.to_html()
 
 
 @pytest.fixture(scope="module")

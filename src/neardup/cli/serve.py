@@ -9,7 +9,7 @@ from neardup.cli import options
 
 @click.command(
     cls=options.Command,
-    short_help="Show a finished run, a list of pairs or an index in the browser.",
+    short_help="Show a run, a list of pairs or an index in the browser.",
 )
 @click.argument("path", type=click.Path(), metavar="OUT|PAIRS|INDEX")
 @click.option(
