@@ -79,7 +79,7 @@ def test_a_system_without_file_locks_is_refused_at_import(system, tmp_path):
 
     assert answer.returncode == 1
     last = answer.stderr.splitlines()[-1]
-    assert last.startswith(f"ImportError: neardup does not run on {system}, which has no POSIX")
+    assert last.startswith(f"ImportError: neardup is not supported on {system}, which has no POSIX")
 
 
 def test_python_without_its_global_lock_is_refused_at_import(tmp_path):

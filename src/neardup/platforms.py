@@ -16,7 +16,7 @@ def require_supported() -> None:
     """Raise an ImportError on a system or an interpreter where neardup would not keep its promises."""
     if sys.platform in _WITHOUT_LOCKS:
         raise ImportError(
-            f"neardup does not run on {sys.platform}, which has no POSIX file locks: "
+            f"neardup is not supported on {sys.platform}, which has no POSIX file locks: "
             "use it on Linux or macOS, on Windows in the Windows Subsystem for Linux"
         )
     has_lock = getattr(sys, "_is_gil_enabled", None)
