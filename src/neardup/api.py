@@ -99,6 +99,13 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     >>> report.removed.to_pylist()
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
+    if Config.of(config, **settings).level is not None:
+        if items is not None or update:
+            raise ConfigError(
+                f"`{'update' if update else 'items'}` does not apply with `level`",
+                hint="leave it out",
+            )
+        return _remove_sections(source, out, ids, config, progress, engine, report, settings)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     chosen, pipeline = removal_for(chosen)
     if chosen.passages and not chosen.pairs:
@@ -130,6 +137,36 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
             check = check_new_ids
         found = run_files(output, paths, chosen, pipeline, watch, engine=cluster, check=check)
         return destination.report_of(found)
+
+
+def _remove_sections(
+    source: Any,
+    out: str | os.PathLike[str] | None,
+    ids: Sequence[Any] | None,
+    config: Config | None,
+    progress: Progress | bool | None,
+    engine: Any,
+    page: str | None,
+    settings: RunSettings,
+) -> Report:
+    """Remove repeated paragraphs or lines: `deduplicate` with `level`."""
+    from neardup.jobs import sections
+
+    chosen, _ = _named_engine(source, engine, config, settings)
+    chosen = sections.check_settings(chosen)
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source)
+        if paths is None:
+            check_in_memory(chosen, out=out, report=page)
+            return sections.find_in_memory(source, ids, chosen, watch)
+        if out is None and page:
+            raise ConfigError(
+                "`report` needs `out`", hint="out= names the folder that the run writes"
+            )
+        from neardup.jobs.section_files import deduplicate_files
+
+        return from_files(partial(deduplicate_files, paths, chosen, watch, page), ids, out)
 
 
 def find_pairs(
@@ -618,19 +655,13 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
 def _choose_engine(
     source: Any, engine: Any, config: Config | None, settings: RunSettings
 ) -> tuple[Config, Any]:
-    """Return the settings with the name of the engine, and the engine itself if one was given."""
-    if engine is None:
-        if is_from(source, "pyspark"):
-            named: dict[str, Any] = {"engine": "spark"}
-        else:
-            named = {}
-    else:
-        named = {"engine": engine if isinstance(engine, str) else "spark"}
-    if engine is not None and not isinstance(engine, str) and not is_from(engine, "neardup"):
+    """Return the settings of a run on documents with the name of the engine, and the engine itself if one was given."""
+    chosen, cluster = _named_engine(source, engine, config, settings)
+    if chosen.level is not None:
         raise ConfigError(
-            f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
+            "`level` removes paragraphs or lines, and this compares documents",
+            hint="leave it out, or call neardup.deduplicate",
         )
-    chosen = Config.of(config, **settings, **named)
     if chosen.keep == KEEP_NOTHING:
         raise ConfigError(
             f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
@@ -647,4 +678,23 @@ def _choose_engine(
                 f"`{name}` is for the items of benchmarks",
                 hint="leave it out, or call neardup.decontaminate",
             )
+    return chosen, cluster
+
+
+def _named_engine(
+    source: Any, engine: Any, config: Config | None, settings: RunSettings
+) -> tuple[Config, Any]:
+    """Return the settings with the name of the engine, and the engine itself if one was given."""
+    if engine is None:
+        if is_from(source, "pyspark"):
+            named: dict[str, Any] = {"engine": "spark"}
+        else:
+            named = {}
+    else:
+        named = {"engine": engine if isinstance(engine, str) else "spark"}
+    if engine is not None and not isinstance(engine, str) and not is_from(engine, "neardup"):
+        raise ConfigError(
+            f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
+        )
+    chosen = Config.of(config, **settings, **named)
     return chosen, None if isinstance(engine, str) else engine
