@@ -117,9 +117,7 @@ class SectionsOfFiles(TextFiles):
         rows, starts, ends = np.concatenate(parts, axis=1)
         return rows, starts, ends
 
-    def _edits_of(
-        self, at: int, found: Found, spans: tuple[I64, I64, I64] | None
-    ) -> TextEdits:
+    def _edits_of(self, at: int, found: Found, spans: tuple[I64, I64, I64] | None) -> TextEdits:
         """Return the changes of the rows of a file."""
         first, stop = self.layout.file_first_rows[at : at + 2].tolist()
         column = next(iter(self.layout.columns[at].text), None)

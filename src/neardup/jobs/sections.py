@@ -225,9 +225,7 @@ def _found(
     at = 0
     columns = [*search.SPAN_COLUMNS, "words"]
     for removed in search.removed_of(table.batches, columns, gone):
-        np.add.at(
-            counts.gone, np.searchsorted(counts.rows, removed.docs), removed.columns["words"]
-        )
+        np.add.at(counts.gone, np.searchsorted(counts.rows, removed.docs), removed.columns["words"])
         own = search.spans_of(removed)
         stop = at + own[0].size
         for array, values in zip(spans, own, strict=True):
@@ -251,9 +249,7 @@ def _found(
 class SectionDocuments:
     """The sections of documents as the documents of a run, numbered by the table of all sections."""
 
-    def __init__(
-        self, documents: Documents, table: BatchTable, docs: I64, config: Config
-    ) -> None:
+    def __init__(self, documents: Documents, table: BatchTable, docs: I64, config: Config) -> None:
         """Take documents that have been read, schema.SECTIONS of them, and the row of every section."""
         self._documents = documents
         self._config = config

@@ -166,7 +166,9 @@ def _choose_range(
     leaders[numbers[at]] = first[at]
 
 
-def similar_ones(selection: pa.Table, members: pa.Table, docs: I64, rule: Rule, arrays: BigArrays) -> Gone:
+def similar_ones(
+    selection: pa.Table, members: pa.Table, docs: I64, rule: Rule, arrays: BigArrays
+) -> Gone:
     """Return which sections go because of similar ones.
 
     Args:

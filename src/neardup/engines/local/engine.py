@@ -226,9 +226,7 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
                 store, range(documents.num_parts), in_order=documents.stops_at_first
             )
         # In the first pass, rows and priorities are still local to the part.
-        return FileTable(
-            paths, schema, self.room() // 16, documents if is_first else None, written
-        )
+        return FileTable(paths, schema, self.room() // 16, documents if is_first else None, written)
 
     def scan_documents(
         self, documents: Parts, step: BatchStep, schema: pa.Schema, advance: Advance
