@@ -105,7 +105,8 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
                 f"`{'update' if update else 'items'}` does not apply with `level`",
                 hint="leave it out",
             )
-        return _remove_sections(source, out, ids, config, progress, engine, report, settings)
+        chosen, _ = _named_engine(source, engine, config, settings)
+        return _remove_sections(source, out, ids, chosen, progress, report)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     chosen, pipeline = removal_for(chosen)
     if chosen.passages and not chosen.pairs:
@@ -143,17 +144,14 @@ def _remove_sections(
     source: Any,
     out: str | os.PathLike[str] | None,
     ids: Sequence[Any] | None,
-    config: Config | None,
+    config: Config,
     progress: Progress | bool | None,
-    engine: Any,
     page: str | None,
-    settings: RunSettings,
 ) -> Report:
     """Remove repeated paragraphs or lines: `deduplicate` with `level`."""
     from neardup.jobs import sections
 
-    chosen, _ = _named_engine(source, engine, config, settings)
-    chosen = sections.check_settings(chosen)
+    chosen = sections.check_settings(config)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source)

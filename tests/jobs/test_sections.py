@@ -1,4 +1,4 @@
-"""Repeated paragraphs and lines, end to end: against the oracle, on files of every format, with the promises of a run."""
+"""Repeated paragraphs and lines, end to end: against the oracle, on files of every format, with a run's promises."""
 
 from __future__ import annotations
 
@@ -181,11 +181,8 @@ def test_rows_of_every_format_are_cut_and_marked(ending, tmp_path):
     [gone] = report.removed.to_pylist()
     assert (gone["doc_id"], gone["kept_id"], gone["file"], gone["row"]) == ("c", None, path.name, 3)
     first, second = report.removed_parts.to_pylist()
-    assert first == {
-        **{"doc_id": "b", "file": path.name, "row": 2, "start": 0, "end": len(LINE) + 1},
-        **{"line": 1, "words": 9, "kept_id": "a", "kept_file": path.name, "kept_row": 1},
-        **{"kept_start": 14, "similarity": 1.0},
-    }
+    assert list(first.values())[:7] == ["b", path.name, 2, 0, len(LINE) + 1, 1, 9]
+    assert list(first.values())[7:] == ["a", path.name, 1, 14, 1.0]
     assert (second["doc_id"], second["kept_id"]) == ("c", "a")
     neardup.deduplicate(path, out=tmp_path / "marked", level="paragraph", mark=True)
     again = neardup.deduplicate(

@@ -111,10 +111,11 @@ class SectionsOfFiles(TextFiles):
 
     def _marked(self, found: Found) -> tuple[I64, I64, I64]:
         """Return the rows, starts and ends of all removed sections, in code points."""
-        parts = [np.empty((3, 0), np.int64)]
-        for removed in found.removed(("start", "end")):
-            parts.append(np.stack([removed.docs, removed.columns["start"], removed.columns["end"]]))
-        rows, starts, ends = np.concatenate(parts, axis=1)
+        parts = [
+            np.stack([removed.docs, removed.columns["start"], removed.columns["end"]])
+            for removed in found.removed(("start", "end"))
+        ]
+        rows, starts, ends = np.concatenate([np.empty((3, 0), np.int64), *parts], axis=1)
         return rows, starts, ends
 
     def _edits_of(self, at: int, found: Found, spans: tuple[I64, I64, I64] | None) -> TextEdits:

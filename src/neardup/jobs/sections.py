@@ -34,7 +34,7 @@ from neardup.jobs.rejections import all_rejected, most_rejected
 from neardup.report import PartsReport, peak_memory_bytes
 from neardup.search import sections as search
 from neardup.search.sections import Gone, RemovedSections, Rule, SectionList
-from neardup.stages.sections import long_sections, sections
+from neardup.stages.digest_sections import digest_sections, long_sections
 from neardup.theory.plan import Plan, plan_for
 
 I64 = npt.NDArray[np.int64]
@@ -67,12 +67,7 @@ _LISTED: Final = ("start", "end", "line", "words")
 
 def check_settings(config: Config) -> Config:
     """Raise for settings that do not apply to paragraphs and lines; return the others, with their defaults."""
-    for name, value in _FIXED.items():
-        if getattr(config, name) != value:
-            raise ConfigError(
-                f"`{name}` {getattr(config, name)!r} does not apply with `level` {config.level!r}",
-                hint=f"leave `{name}` out",
-            )
+    _check_other_settings(config)
     if config.keep not in KEEPS:
         raise ConfigError(
             f"`keep` must be 'first' or 'none' with `level` {config.level!r}, got {config.keep!r}",
@@ -80,9 +75,26 @@ def check_settings(config: Config) -> Config:
         )
     if config.keep == "none" and config.per_cluster > 1:
         raise ConfigError(
-            f"`per_cluster` {config.per_cluster} and `keep` 'none' cannot be combined: one keeps places, the other none",
+            f"`per_cluster` {config.per_cluster} and `keep` 'none' cannot be combined: one keeps some, the other none",
             hint="leave one out",
         )
+    if config.min_words is None:
+        config = Config.of(config, min_words=DEFAULT_MIN_WORDS)
+    if not config.is_threshold_given:
+        config = Config.of(config, threshold=1.0)
+    if config.threshold == 1:
+        return Config.of(config, method="exact", bands=None, rows=None)
+    return config
+
+
+def _check_other_settings(config: Config) -> None:
+    """Raise for settings of whole documents, and for texts that cannot be put together again."""
+    for name, value in _FIXED.items():
+        if getattr(config, name) != value:
+            raise ConfigError(
+                f"`{name}` {getattr(config, name)!r} does not apply with `level` {config.level!r}",
+                hint=f"leave `{name}` out",
+            )
     if isinstance(config.text_column, tuple):
         raise ConfigError(
             f"`level` needs one text column, got {', '.join(config.text_column)}",
@@ -99,13 +111,6 @@ def check_settings(config: Config) -> Config:
                 f"`against` names {path}, an index, which `level` cannot search",
                 hint="name the files that it was made of",
             )
-    if config.min_words is None:
-        config = Config.of(config, min_words=DEFAULT_MIN_WORDS)
-    if not config.is_threshold_given:
-        config = Config.of(config, threshold=1.0)
-    if config.threshold == 1:
-        return Config.of(config, method="exact", bands=None, rows=None)
-    return config
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +172,7 @@ def find(
     with watch.stage("sections", documents.total, documents.unit) as advance:
         table = engine.map_documents(
             documents,
-            lambda batch, _: sections(batch, config, engine.secret),
+            lambda batch, _: digest_sections(batch, config, engine.secret),
             schema.SECTIONS,
             advance,
             TABLE,
@@ -184,7 +189,7 @@ def find(
     plan = plan_for(config)
     if config.threshold < 1:
         own = Config.of(config, keep="first", mark=False, level=None)
-        units = SectionDocuments(documents, table, listed.docs, config)
+        units = SectionDocuments(documents, listed.docs, config)
         outcome = pipeline.run(units, plan, own, engine, watch)
         plan = outcome.plan
         gone = search.similar_ones(outcome.selection, outcome.clustered, listed.docs, rule, arrays)
@@ -249,8 +254,8 @@ def _found(
 class SectionDocuments:
     """The sections of documents as the documents of a run, numbered by the table of all sections."""
 
-    def __init__(self, documents: Documents, table: BatchTable, docs: I64, config: Config) -> None:
-        """Take documents that have been read, schema.SECTIONS of them, and the row of every section."""
+    def __init__(self, documents: Documents, docs: I64, config: Config) -> None:
+        """Take documents that have been read, and the row of every section."""
         self._documents = documents
         self._config = config
         self._docs = docs

@@ -30,8 +30,8 @@ STAYS: Final = -1
 class Rule:
     """Which of equal sections go.
 
-    keeps_first: whether the first `per_cluster` stay; min_count: they go if there are so many; num_references: documents
-    below this never lose any; only_against: those go that such a document has, too.
+    keeps_first: whether the first `per_cluster` stay; min_count: they go if there are so many; num_references:
+    documents below this never lose any; only_against: those go that such a document has, too.
     """
 
     keeps_first: bool
@@ -59,7 +59,7 @@ class Gone(NamedTuple):
 
 
 class RemovedSections(NamedTuple):
-    """Removed sections of some documents, in input order: which documents they are of, and columns of schema.SECTIONS."""
+    """Removed sections of some documents, in input order: the documents they are of, and columns of schema.SECTIONS."""
 
     docs: I64
     columns: dict[str, I64]
@@ -225,8 +225,8 @@ SPAN_COLUMNS: Final = ("number", "start_byte", "end_byte", "before", "behind")
 def spans_of(removed: RemovedSections) -> tuple[I64, I64, I64]:
     """Return the spans to cut: rows, first bytes, and the bytes behind.
 
-    With removed sections goes the gap behind them; with the last ones of a text the gap ahead of them, so that it ends as
-    it did.
+    With removed sections goes the gap behind them; with the last ones of a text the gap ahead of them, so that it ends
+    as it did.
     """
     docs = removed.docs
     column: dict[str, Any] = removed.columns

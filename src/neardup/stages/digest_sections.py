@@ -26,6 +26,7 @@ _LINE_FEED = 10
 class Split(NamedTuple):
     """The sections of texts, as kernels/sections.py writes them; ends: of each text among them."""
 
+    ends: I64
     starts: I32
     stops: I32
     befores: I32
@@ -33,7 +34,6 @@ class Split(NamedTuple):
     points: I32
     point_stops: I32
     lines: I32
-    ends: I64
 
 
 def split(texts: pa.Array, config: Config) -> Split:
@@ -41,11 +41,11 @@ def split(texts: pa.Array, config: Config) -> Split:
     source, offsets = text_buffers(texts)
     own = source[offsets[0] : offsets[-1]]
     room = int(np.count_nonzero(own == _LINE_FEED)) + len(texts)
-    columns = tuple(np.empty(room, np.int32) for _ in Split._fields[:-1])
+    columns = tuple(np.empty(room, np.int32) for _ in Split._fields[1:])
     ends = np.empty(len(texts) + 1, np.int64)
     by_line = config.level == "line"
     kernel.split_texts(source, offsets, tuple(load_table()), by_line, columns, ends)
-    return Split(*(column[: ends[-1]] for column in columns), ends)
+    return Split(ends, *(column[: ends[-1]] for column in columns))
 
 
 def count_words(texts: pa.Array, found: Split, config: Config) -> tuple[I64, list[tuple[U64, I64]]]:
@@ -66,7 +66,7 @@ def count_words(texts: pa.Array, found: Split, config: Config) -> tuple[I64, lis
 
 
 def long_sections(texts: pa.Array, config: Config) -> tuple[I64, pa.Array]:
-    """Return the sections of texts with at least `min_words` words: the number of the text of each, and its own text."""
+    """Return the sections of texts with at least `min_words` words: the number of the text of each, and its own."""
     source, offsets = text_buffers(texts)
     found = split(texts, config)
     counts, _ = count_words(texts, found, config)
@@ -80,7 +80,7 @@ def long_sections(texts: pa.Array, config: Config) -> tuple[I64, pa.Array]:
     return of_text, own
 
 
-def sections(batch: pa.RecordBatch, config: Config, secret: bytes) -> pa.RecordBatch:
+def digest_sections(batch: pa.RecordBatch, config: Config, secret: bytes) -> pa.RecordBatch:
     """Return the sections of documents with at least `min_words` words, as schema.SECTIONS."""
     texts = batch.column("text")
     groups: I64 = batch.column("group").to_numpy()
@@ -99,7 +99,7 @@ def sections(batch: pa.RecordBatch, config: Config, secret: bytes) -> pa.RecordB
     own_ends = np.searchsorted(chosen, found.ends)
     totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     columns = [digests[:, 0].view(np.int64), digests[:, 1].view(np.int64), numbers]
-    columns += [counts.astype(np.int32), *found[:-1]]
+    columns += [counts.astype(np.int32), *found[1:]]
     lists = [
         pa.LargeListArray.from_arrays(pa.array(own_ends), pa.array(column[chosen]))
         for column in columns
