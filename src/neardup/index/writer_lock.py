@@ -36,9 +36,7 @@ class WriterLock:
                 self.release()
                 self._file = _open_file(folder)
                 self._wait(self._file, deadline, timeout)
-            owner = json.dumps({"process": os.getpid()})
-            os.ftruncate(self._file.fileno(), 0)
-            os.pwrite(self._file.fileno(), owner.encode(), 0)
+                _name_owner(self._file)
         except BaseException:
             self.release()
             raise
@@ -88,6 +86,13 @@ class WriterLock:
         """Let another process write; a forked child only gives up its copy of the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _name_owner(file: io.FileIO) -> None:
+    """Write which process holds the lock, for `_owner` in others."""
+    line = json.dumps({"process": os.getpid()}).encode()
+    os.ftruncate(file.fileno(), 0)
+    os.pwrite(file.fileno(), line, 0)
 
 
 def _owner(file: io.FileIO) -> str:
