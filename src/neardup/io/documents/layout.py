@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.errors import DataError, StaleError
+from neardup.errors import DataError, StartOverError
 from neardup.io.columns.column_checks import named_columns
 from neardup.io.documents.column_choice import choose_columns, hint_of_columns
 from neardup.io.documents.file_list import FileList
@@ -134,7 +134,7 @@ class FileLayout:
             if column not in found and any(num_rows for num_rows, _ in own):
                 first = self.num_reference_files
                 names = self.formats[first].column_names(self.files[first], config) or []
-                raise StaleError(
+                raise StartOverError(
                     f"`{setting}` names {column!r}, a column that no row of the input has",
                     hint=hint_of_columns(self.files[first], names, config, column),
                 )
