@@ -668,6 +668,12 @@ def _choose_engine(
             "`cut` is for passages: documents are kept or removed as a whole",
             hint="leave it out, or call neardup.find_passages",
         )
+    for name, default in (("min_count", 2), ("min_left", 1)):
+        if getattr(chosen, name) != default:
+            raise ConfigError(
+                f"`{name}` is for passages, paragraphs and lines: documents are compared as a whole",
+                hint="leave it out, or pass `level` to neardup.deduplicate",
+            )
     for name in ("remove", "item_column", "weights_from"):
         if getattr(chosen, name):
             raise ConfigError(

@@ -400,6 +400,12 @@ def test_other_jobs_refuse_the_level(job):
         job(["a", "b"], level="line")
 
 
+@pytest.mark.parametrize("name", ["min_count", "min_left"])
+def test_settings_of_sections_are_refused_without_a_level(name):
+    with pytest.raises(neardup.NearDupError, match=f"`{name}` is for passages, paragraphs"):
+        neardup.deduplicate(["a", "b"], **{name: 3})
+
+
 def test_frames_are_sources_as_well():
     table = pa.table({"doc_id": ["x", "y"], "text": [LINE, f"new\n{LINE}"], "n": [1, 2]})
     pandas = table.to_pandas()
