@@ -43,7 +43,18 @@ from neardup.jobs.explain import (
 )
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
-from neardup.jobs.source import Destination, check_in_memory, from_files, items_or_source
+from neardup.jobs.source import (
+    Against,
+    Destination,
+    check_files,
+    check_frame,
+    check_held,
+    check_in_memory,
+    check_local,
+    from_files,
+    items_or_source,
+    taken_against,
+)
 from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
@@ -99,7 +110,9 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     >>> report.removed.to_pylist()
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
+    against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
+    check_held(chosen, against)
     chosen, pipeline = removal_for(chosen)
     if chosen.passages and not chosen.pairs:
         raise ConfigError(
@@ -111,8 +124,12 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, out=out, update=update, report=report)
-            return run(_adapter_without_files(source, ids, chosen, cluster, watch), watch, pipeline)
+            check_in_memory(
+                chosen, reads_files=bool(chosen.against), out=out, update=update, report=report
+            )
+            adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
+            return run(adapter, watch, pipeline)
+        check_files(against)
         check_against_index(chosen)
         if out is None and (update or report):
             name = "update" if update else "report"
@@ -165,18 +182,18 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings["pairs"] = True
+    against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
+    check_held(chosen, against)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, out=out)
-            return run(
-                _adapter_without_files(source, ids, chosen, cluster, watch),
-                watch,
-                pipeline_for(chosen),
-            )
+            check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
+            adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
+            return run(adapter, watch, pipeline_for(chosen))
+        check_files(against)
 
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
@@ -575,12 +592,18 @@ def _find_in_files(
 
 
 def _adapter_without_files(
-    source: Any, ids: Sequence[Any] | None, config: Config, engine: Any, watch: Watch
+    source: Any,
+    ids: Sequence[Any] | None,
+    config: Config,
+    engine: Any,
+    watch: Watch,
+    against: Against,
 ) -> Adapter[Any, Any]:
     """Return the adapter of a run on a Spark DataFrame or on documents in memory."""
     if is_from(source, "pyspark"):
         from neardup.jobs.spark import read_frame
 
+        check_frame(against, config)
         if ids is not None:
             hint = "id_column= names the column with ids"
             raise ConfigError("`ids` must be left out for a Spark DataFrame", hint=hint)
@@ -592,7 +615,8 @@ def _adapter_without_files(
         )
     from neardup.jobs.memory import read_memory
 
-    return read_memory(source, ids, config, watch)
+    check_local(against, config)
+    return read_memory(source, ids, config, watch, against.values)
 
 
 @contextlib.contextmanager

@@ -71,6 +71,9 @@ class RunSettings(TypedDict, total=False):
     max_document: int | str
     against: Paths
     only_against: bool
+    against_text_column: str | Sequence[str] | None
+    against_items_column: str | None
+    against_id_column: str | None
     min_count: int
     min_left: int
     cut: bool
