@@ -30,7 +30,7 @@ from neardup.jobs.compare import (
     check_no_text_out,
     compare_documents,
 )
-from neardup.jobs.containment import pipeline_for, removal_for
+from neardup.jobs.containment import removal_for
 from neardup.jobs.explain import (
     NO_TEXTS,
     Explanation,
@@ -41,6 +41,7 @@ from neardup.jobs.explain import (
     read_texts,
     reason_to_keep,
 )
+from neardup.jobs.one_to_one import check_lists_pairs, pairs_pipeline
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
 from neardup.jobs.source import (
@@ -113,6 +114,7 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_held(chosen, against)
+    check_lists_pairs(chosen)
     chosen, pipeline = removal_for(chosen)
     if chosen.passages and not chosen.pairs:
         raise ConfigError(
@@ -185,6 +187,7 @@ def find_pairs(
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_held(chosen, against)
+    chosen, pipeline = pairs_pipeline(chosen)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source) if items is None else None
@@ -192,7 +195,7 @@ def find_pairs(
             source, chosen = items_or_source(source, items, chosen)
             check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
             adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
-            return run(adapter, watch, pipeline_for(chosen))
+            return run(adapter, watch, pipeline)
         check_files(against)
 
         def find_pairs_into(out: str) -> Report:
@@ -206,7 +209,7 @@ def find_pairs(
                     )
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
-            return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
+            return run_files(output, paths, chosen, pipeline, watch, engine=cluster)
 
         return from_files(find_pairs_into, ids, out)
 

@@ -175,6 +175,10 @@ SETTINGS: Final = {
         "PATH",
     ),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
+    "one_to_one": _Setting(
+        OUTPUT,
+        "With --against: list only pairs of two documents that are each other's best partner.",
+    ),
     "against_text_column": _Setting(
         COLUMNS,
         "Column with the text of --against; repeat to join several. Default: that of the input.",

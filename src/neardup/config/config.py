@@ -193,6 +193,8 @@ class Config(_BesidesSettings):
         against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
         documents are always kept.
         only_against: compare the input with `against` only, not with itself.
+        one_to_one: of pairs, list only those of an input document and a document of `against` that are
+            each other's most similar partner.
         against_text_column: the column with the text of the documents of `against`, or several; None
             takes that of the input.
         against_items_column: the column with their items; None takes that of the input.
@@ -268,6 +270,7 @@ class Config(_BesidesSettings):
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     only_against: bool = False
+    one_to_one: bool = False
     against_text_column: str | tuple[str, ...] | None = None
     against_items_column: str | None = None
     against_id_column: str | None = None

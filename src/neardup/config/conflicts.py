@@ -172,6 +172,16 @@ def _check_against(config: Any) -> None:
             "`only_against` needs `against`: there is nothing to compare the input with",
             hint="name the documents to compare with: against='benchmark.jsonl'",
         )
+    if config.one_to_one and not config.against:
+        raise ConfigError(
+            "`one_to_one` needs `against`: it links the input to other documents",
+            hint="name these documents: against='catalogue.jsonl'",
+        )
+    if config.one_to_one and config.audit:
+        raise ConfigError(
+            "`one_to_one` and `audit` cannot be combined: the list does not have all pairs that were found",
+            hint="leave `one_to_one` out to measure the recall",
+        )
     for name in ("against_text_column", "against_items_column", "against_id_column"):
         if getattr(config, name) is not None and not config.against:
             raise ConfigError(

@@ -115,6 +115,11 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
             f"audit supports only the measure 'jaccard', got {run.config.measure}",
             hint="compare a sample with neardup.compare, or plan for a higher recall",
         )
+    if run.config.one_to_one:
+        raise ConfigError(
+            "this run lists only pairs of best partners, so its recall cannot be measured",
+            hint="audit a run without `one_to_one`",
+        )
     if run.config.pairs and run.listed is None:
         watch.warn(
             "the run listed too many pairs to look up, so the audit computes from the plan which ones it found"

@@ -316,17 +316,19 @@ class InMemoryDocuments:
         self.num_rows = num_rows
         self.num_references = num_references
         self.num_reference_parts = int(num_references > 0)
-        self._parts = [documents]
-        self.first_rows = np.array([0, num_rows])
-        if num_references:
-            first = int(np.searchsorted(documents.column("row").to_numpy(), num_references))
-            self._parts = [documents.slice(0, first), documents.slice(first)]
-            self.first_rows = np.array([0, num_references, num_rows])
-        self.num_parts = len(self._parts)
+        self._documents = documents
+        bounds = [0, num_references, num_rows] if num_references else [0, num_rows]
+        self.first_rows = np.array(bounds)
+        self.num_parts = len(bounds) - 1
 
     def read(self, part: int, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
         """Yield the documents in batches that fit in the cache of a core."""
-        for batch in self._parts[part].to_batches(max_chunksize=BATCH_ROWS):
+        documents = self._documents
+        if self.num_parts > 1:
+            rows = documents.column("row").to_numpy()
+            first, stop = np.searchsorted(rows, self.first_rows[part : part + 2]).tolist()
+            documents = documents.slice(first, stop - first)
+        for batch in documents.to_batches(max_chunksize=BATCH_ROWS):
             if batch.num_rows:
                 for start, stop in records.runs(
                     np.cumsum(records.text_bytes(batch.column("text")))
