@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import pyarrow as pa
 
@@ -195,7 +195,7 @@ def find_pairs(
             source, chosen = items_or_source(source, items, chosen)
             check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
             adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
-            return run(adapter, watch, pipeline)
+            return dataclasses.replace(run(adapter, watch, pipeline), lists_pairs=True)
         check_files(against)
 
         def find_pairs_into(out: str) -> Report:
@@ -211,7 +211,7 @@ def find_pairs(
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline, watch, engine=cluster)
 
-        return from_files(find_pairs_into, ids, out)
+        return dataclasses.replace(from_files(find_pairs_into, ids, out), lists_pairs=True)
 
 
 def find_passages(
@@ -308,7 +308,7 @@ def decontaminate(
 def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
-    k: int | None = NUM_NEIGHBOURS,
+    k: int | Literal["all"] | None = NUM_NEIGHBOURS,
     contained: Contained = "either",
     items: Any = None,
     queries: Any = None,
@@ -326,7 +326,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
 
     Args:
         source: as for `deduplicate`; documents without ids are named by their position.
-        k: the maximum number of neighbours per document; None lists all at or above the threshold.
+        k: the maximum number of neighbours per document; "all" lists all at or above the threshold.
         contained: with measure="containment", which of the two must be contained in the other:
             "query", "neighbour" or "either", which takes the larger share. The columns
             containment_query and containment_neighbour hold both.

@@ -203,6 +203,8 @@ class Report:
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
         audit: the measured recall, with audit=True.
+        lists_pairs: whether it is the result of `find_pairs`, which removes nothing: shown without the
+            documents that `deduplicate` would remove.
         audited: for documents in memory, returns what `neardup.audit` needs, given `load`.
     """
 
@@ -239,6 +241,7 @@ class Report:
         default=None, compare=False
     )
     comparisons: int | None = dataclasses.field(default=None, compare=False)
+    lists_pairs: bool = False
 
     @functools.cached_property
     def kept(self) -> pa.Table:
@@ -331,7 +334,8 @@ class Report:
                 "this report lists pairs, so there is no selection to repeat",
                 hint=f"list them again at {threshold:g}",
             )
-        return self.select_again(self, threshold)
+        again = self.select_again(self, threshold)
+        return dataclasses.replace(again, lists_pairs=self.lists_pairs)
 
     def borderline(self, n: int = 10) -> pa.Table:
         """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would drop."""
@@ -419,30 +423,33 @@ class Report:
         return make_html(self, limit=limit, text=text)
 
     def _repr_html_(self) -> str:
-        """Show the report in a notebook: counts, the plan, warnings, and some of the removed documents."""
+        """Show the report in a notebook: counts, the plan, warnings, and some removed documents or pairs."""
+        decided = [("kept", self.num_kept), ("removed", self.num_removed)]
         rows = [
             ("documents", self.documents),
-            ("kept", self.num_kept),
-            ("removed", self.num_removed),
+            *([] if self.lists_pairs else decided),
             ("rejected", self.num_rejected),
             *([] if self.num_pairs is None else [("pairs", self.num_pairs)]),
             ("seconds", self.seconds),
         ]
         warned = html_view.lines(f"warning: {message}" for message in self.warnings)
-        return html_view.view(
-            self.plan.judgement(), html_view.facts(rows), warned, self._removed_html()
-        )
+        if self.lists_pairs:
+            shown = self._table_html("pairs", "pairs", self.num_pairs or 0)
+        else:
+            shown = self._table_html("removed", "removed documents", self.num_removed)
+        return html_view.view(self.plan.judgement(), html_view.facts(rows), warned, shown)
 
-    def _removed_html(self) -> str:
+    def _table_html(self, name: str, what: str, num_rows: int) -> str:
         # A notebook displays a report without being asked, so a table that takes long to load is
         # skipped.
-        if not 0 < self.num_removed <= _SOON_LOADED or not isinstance(
-            self.load("removed"), pa.Table
-        ):
+        if not 0 < num_rows <= _SOON_LOADED:
             return ""
-        shown = self.removed.slice(0, _SHOWN)
-        if self.num_removed > _SHOWN:
-            note = f"the first {_SHOWN} of {self.num_removed:,} removed documents"
+        found = self.load(name)
+        if not isinstance(found, pa.Table):
+            return ""
+        shown = found.slice(0, _SHOWN)
+        if num_rows > _SHOWN:
+            note = f"the first {_SHOWN} of {num_rows:,} {what}"
         else:
             note = ""
         return html_view.table(
@@ -457,14 +464,18 @@ class Report:
             rejected = f", {self.num_rejected:,} rejected"
         else:
             rejected = ""
+        judged = f"{self.plan.judgement()}; {self.seconds:.2f} s"
+        documents = f"{self.documents:,} document{'s'[: self.documents != 1]}"
+        if self.lists_pairs:
+            num_pairs = self.num_pairs or 0
+            return f"{documents}: {num_pairs:,} pair{'s'[: num_pairs != 1]}{rejected}; {judged}"
         if self.config.against:
             causes = f", {self.removed_against:,} against, {self.removed_within:,} within"
         else:
             causes = ""
         return (
-            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_kept:,} kept, "
-            f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; "
-            f"{self.plan.judgement()}; {self.seconds:.2f} s"
+            f"{documents}: {self.num_kept:,} kept, "
+            f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; {judged}"
         )
 
 

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, RANDOM_SEED, Config
+from neardup.config.checks import ALL
 from neardup.errors import ConfigError
 
 SIMILAR: Final = "Similarity"
@@ -328,6 +329,18 @@ class Command(click.Command):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records, col_max=34)
+
+
+class NumberOrAll(click.ParamType):  # type: ignore[type-arg]
+    """A whole number, or `all`."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or `all`."""
+        return ALL if value == ALL else int(click.INT.convert(value, param, ctx))
 
 
 def settings(*names: str) -> Callable[[Function], Function]:

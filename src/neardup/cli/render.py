@@ -455,7 +455,7 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     only_a = sum(len(place.words_a) for place in places)
     only_b = sum(len(place.words_b) for place in places)
     if not places:
-        _print_lines(["", "The two texts are equal, word for word."])
+        _print_lines(["", f"The two texts are equal, word for word{_other_ends(text_a, text_b)}."])
         return
     count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
     _print_lines(
@@ -464,6 +464,14 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     titles = f"A  {names[0]}", f"B  {names[1]}"
     ellipsis = _symbols(_console()).ellipsis
     _print_lines(views.lay_out((text_a, text_b), passages, titles, ellipsis))
+
+
+def _other_ends(text_a: str, text_b: str) -> str:
+    """Say if two texts differ in the ends of their lines only."""
+    if text_a == text_b or text_a.replace("\r\n", "\n") != text_b.replace("\r\n", "\n"):
+        return ""
+    with_cr = "A" if text_a.count("\r\n") > text_b.count("\r\n") else "B"
+    return f"; only the ends of their lines differ (CRLF in {with_cr})"
 
 
 def passages(answer: Comparison, texts: tuple[str, str], min_words: int) -> None:

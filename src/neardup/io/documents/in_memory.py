@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,7 +32,12 @@ from neardup.io.columns.column_checks import (
 from neardup.io.columns.common_groups import URL_COLUMN, common_keys
 from neardup.io.columns.contents import column_type, contents_of, dimension_of
 from neardup.io.columns.html import readable_texts
-from neardup.io.columns.matrices import is_matrix, item_column
+from neardup.io.columns.matrices import (
+    are_signatures,
+    is_matrix,
+    item_column,
+    signatures_error,
+)
 from neardup.io.columns.python_rows import (
     as_table,
     columns_of,
@@ -194,6 +201,7 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
     is_items = isinstance(source, ItemSets)
     source = source.values if is_items else source
     if isinstance(source, Mapping) and not is_from(source, "datasets"):
+        _check_lists(list(source.values()), config)
         if ids is not None:
             raise DataError(
                 "`ids` must be left out for a dict: its keys are the ids",
@@ -203,6 +211,8 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
     if is_items and is_matrix(source):
         return _Taken(item_column(source, config), ids, None, {}, {})
     values = _one_column(source, is_vector=config.measure in VECTOR_MEASURES)
+    if isinstance(values, list):
+        _check_lists(values, config)
     if isinstance(values, list) and is_pairs(values, of_texts=_role(config) == "text"):
         _no_other_ids(ids, "the (id, text) tuples")
         ids, values, reasons = split_pairs(values)
@@ -405,9 +415,36 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
     return None
 
 
+def _check_lists(values: list[Any], config: Config) -> None:
+    """Raise if documents are given as lists, and the settings compare something else."""
+    role = _role(config)
+    if role != "vector" and are_signatures(values, config.num_perm):
+        raise signatures_error("items" if role == "items" else "source")
+    first = next((value for value in values if value is not None), None)
+    if role != "text" or not isinstance(first, (list, np.ndarray)) or len(first) == 0:
+        return
+    if isinstance(first, list):
+        are_numbers = all(isinstance(value, Real) for value in first)
+    else:
+        are_numbers = first.dtype.kind in "biuf"
+    if are_numbers:
+        hint = (
+            "measure='cosine' or 'euclidean' compares vectors, measure='hamming' bits, "
+            "and items= sets of whole numbers"
+        )
+    else:
+        hint = "items= compares sets of items"
+    raise DataError(
+        f"the documents are lists of {'numbers' if are_numbers else 'values'}, not texts: {reprlib.repr(first)}",
+        hint=hint,
+    )
+
+
 def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArray | list[Any]:
     if source.ndim == 2 and is_vector:
         return _chunks(as_column(source))
+    if source.ndim == 2 and source.dtype == np.uint32:
+        raise signatures_error("source")
     if source.ndim != 1:
         if is_vector:
             wanted = "an array of vectors, one per row"

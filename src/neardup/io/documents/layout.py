@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.errors import DataError, StaleError
+from neardup.errors import DataError, StartOverError
 from neardup.io.columns.column_checks import named_columns
 from neardup.io.documents.column_choice import (
     choose_columns,
@@ -142,7 +142,7 @@ class FileLayout:
         own = parts[self.num_reference_parts :]
         for setting, column in _missing(own, self.config):
             hint = self._hint_of(self.num_reference_files, self.config, column)
-            raise StaleError(
+            raise StartOverError(
                 f"`{setting}` names {column!r}, a column that no row of the input has", hint=hint
             )
         references = parts[: self.num_reference_parts]
@@ -151,7 +151,7 @@ class FileLayout:
             named = f"against_{setting}"
             if getattr(self.config, named, None) is not None:
                 hint = of_reference_settings(self._hint_of(0, config, column))
-                raise DataError(
+                raise StartOverError(
                     f"`{named}` names {column!r}, a column that no row of `against` has", hint=hint
                 )
 
