@@ -206,6 +206,10 @@ def with_rows(named: pa.Schema, *rows: str) -> pa.Schema:
     return pa.schema([*named, *((row, pa.int64()) for row in rows)])
 
 
+# In memory: whether the kept document, or the first of a pair, is one of `against`.
+IS_AGAINST: Final = pa.field("is_against", pa.bool_(), nullable=False)
+
+
 def missed(pairs: pa.Schema) -> pa.Schema:
     """Return the schema of missed pairs: listed pairs with the chance that such a pair is found."""
     return pairs.insert(3, pa.field("chance", pa.float64(), nullable=False))

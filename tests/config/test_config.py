@@ -67,6 +67,10 @@ DEFAULTS = {
     "max_document": 256 * 10**6,
     "against": (),
     "only_against": False,
+    "one_to_one": False,
+    "against_text_column": None,
+    "against_items_column": None,
+    "against_id_column": None,
     "min_count": 2,
     "min_left": 1,
     "cut": False,
@@ -134,6 +138,10 @@ OTHER_VALUES = {
     "max_document": 10**6,
     "against": ("old",),
     "only_against": True,
+    "one_to_one": True,
+    "against_text_column": "question",
+    "against_items_column": "products",
+    "against_id_column": "number",
     "min_count": 5,
     "min_left": 30,
     "cut": True,
@@ -166,7 +174,7 @@ NEVER_CHANGE_A_RESULT = (
 # Settings that conflict with others of the table.
 NOT_TOGETHER = (
     *("ignore_common", "common_by", "text_out"),
-    *("passages", "edits"),
+    *("passages", "edits", "one_to_one", "against_items_column"),
     "items_column",
     "dry_run",
     "cut",
@@ -183,6 +191,10 @@ NEEDS_BITS = ("dimension", "packed", "vector_column")
 NEEDS = {
     "common_by": {"ignore_common": 0.05},
     "only_against": {"against": "old"},
+    "one_to_one": {"against": "old"},
+    "against_text_column": {"against": "old"},
+    "against_items_column": {"against": "old", "items_column": "basket"},
+    "against_id_column": {"against": "old"},
     "edits": {"passages": True},
 }
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
@@ -248,6 +260,10 @@ BAD_VALUES = {
     "max_document": [0, None, "4 giga", "GB", "", -1, True, "-4GB"],
     "against": [1, None, [1], {"old"}],
     "only_against": NO_FLAGS,
+    "one_to_one": NO_FLAGS,
+    "against_text_column": [1, [], ["text", 1], b"text", True],
+    "against_items_column": [1, ["items"], b"items", True],
+    "against_id_column": [1, ["id"], b"id", True],
     "min_count": [1, 10**9 + 1, *NO_WHOLE_NUMBERS],
     "min_left": [0, 10**9 + 1, *NO_WHOLE_NUMBERS],
     "cut": NO_FLAGS,

@@ -183,6 +183,21 @@ SETTINGS: Final = {
         "PATH",
     ),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
+    "one_to_one": _Setting(
+        OUTPUT,
+        "With --against: list only pairs of two documents that are each other's best partner.",
+    ),
+    "against_text_column": _Setting(
+        COLUMNS,
+        "Column with the text of --against; repeat to join several. Default: that of the input.",
+        "NAME",
+    ),
+    "against_items_column": _Setting(
+        COLUMNS, "Column with the items of --against. Default: that of the input.", "NAME"
+    ),
+    "against_id_column": _Setting(
+        COLUMNS, "Column with the id of --against. Default: that of the input.", "NAME"
+    ),
     "min_count": _Setting(
         STAYS,
         "Cut or mark only words in a window of --min-words, or with --level parts, with this many places.",
@@ -249,7 +264,9 @@ SETTINGS: Final = {
         WORK, "Number of threads; default one per core. Never changes a result.", "N", int
     ),
 }
-_REPEATABLE: Final = frozenset({"ignore", "text_column", "item_column", "against", "spark_conf"})
+_REPEATABLE: Final = frozenset(
+    {"ignore", "text_column", "item_column", "against", "against_text_column", "spark_conf"}
+)
 
 # The settings about passages of two texts.
 PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")
@@ -272,7 +289,8 @@ INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
     *(*COLUMN_SETTINGS, "format", "encoding", "lines", "delimiter", "max_document"),
-    *("against", "only_against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
+    *("against", "only_against", "against_text_column", "against_items_column"),
+    *("against_id_column", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 

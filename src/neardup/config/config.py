@@ -198,6 +198,12 @@ class Config(_BesidesSettings):
         against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
         documents are always kept.
         only_against: compare the input with `against` only, not with itself.
+        one_to_one: of pairs, list only those of an input document and a document of `against` that are
+            each other's most similar partner.
+        against_text_column: the column with the text of the documents of `against`, or several; None
+            takes that of the input.
+        against_items_column: the column with their items; None takes that of the input.
+        against_id_column: the column with their ids; None takes that of the input.
         min_count: cut or mark only words in a window of `min_words` words that stands in at least
         this many places; with `level`, remove only paragraphs or lines that do.
         min_left: with cut=True or `level`, remove a document of which fewer words are left.
@@ -270,6 +276,10 @@ class Config(_BesidesSettings):
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     only_against: bool = False
+    one_to_one: bool = False
+    against_text_column: str | tuple[str, ...] | None = None
+    against_items_column: str | None = None
+    against_id_column: str | None = None
     min_count: int = 2
     min_left: int = 1
     cut: bool = False
@@ -316,9 +326,12 @@ class Config(_BesidesSettings):
         check_together(self)
 
     def _check_columns(self) -> None:
-        for name in ("text_column", "item_column"):
+        for name in ("text_column", "item_column", "against_text_column"):
             self._set(name, as_columns(name, getattr(self, name)))
-        for name in ("id_column", "items_column", "vector_column", "group_column", "common_by"):
+        for name in (
+            *("id_column", "items_column", "vector_column", "group_column", "common_by"),
+            *("against_items_column", "against_id_column"),
+        ):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
                 check_text(name, getattr(self, name))

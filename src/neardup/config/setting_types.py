@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
@@ -71,8 +71,12 @@ class RunSettings(TypedDict, total=False):
     lines: bool
     delimiter: str | None
     max_document: int | str
-    against: Paths
+    against: Any  # paths, or documents in memory
     only_against: bool
+    one_to_one: bool
+    against_text_column: str | Sequence[str] | None
+    against_items_column: str | None
+    against_id_column: str | None
     min_count: int
     min_left: int
     cut: bool

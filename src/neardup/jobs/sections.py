@@ -56,6 +56,7 @@ _FIXED: Final[dict[str, Any]] = {
     "edits": False,
     "cut": False,
     "html": False,
+    "one_to_one": False,
     "audit": False,
     "text_out": None,
     "engine": "local",

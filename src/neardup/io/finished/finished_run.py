@@ -26,7 +26,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns import whole_rows
 from neardup.io.columns.common_groups import common_keys
-from neardup.io.documents.column_choice import choose_columns, read_records
+from neardup.io.documents.column_choice import choose_columns, of_references, read_records
 from neardup.io.documents.discover import find_file
 from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.layout import rows_in
@@ -323,10 +323,15 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     return msgspec.structs.replace(file, name=entry["file"])
 
 
+def settings_for(entry: Mapping[str, Any], config: Config) -> Config:
+    """Return the settings for reading an input file of a run; files of `against` may have columns of their own."""
+    return of_references(config) if entry["ahead"] else config
+
+
 def read_again(entry: Mapping[str, Any], config: Config) -> Iterator[Records]:
     """Read an input file of a run again; raise unless it has as many rows as the run has read."""
     num_rows = 0
-    for records in read_records(find_again(entry, config), config):
+    for records in read_records(find_again(entry, config), settings_for(entry, config)):
         num_rows += records.num_rows
         if num_rows <= entry["rows"]:
             yield records
