@@ -36,6 +36,7 @@ WRONG = {
     "keep": "best",
     "cluster": "graph",
     "per_cluster": "0",
+    "level": "word",
     "min_words": "0",
     "decisions": "nowhere",
     "against": "nowhere",

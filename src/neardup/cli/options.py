@@ -154,7 +154,9 @@ SETTINGS: Final = {
         "SIZE",
     ),
     "keep": _Setting(
-        STAYS, "Which document of a cluster to keep.", "first|last|longest|max:COLUMN|min:COLUMN"
+        STAYS,
+        "Which document of a cluster to keep; with --level, first, or none: of repeated parts none stays.",
+        "first|last|longest|max:COLUMN|min:COLUMN",
     ),
     "cluster": _Setting(
         STAYS,
@@ -162,8 +164,13 @@ SETTINGS: Final = {
     ),
     "per_cluster": _Setting(
         STAYS,
-        "Number of documents to keep per cluster: the kept one, then the next in keep order.",
+        "Number of documents to keep per cluster: the kept one, then the next in keep order; "
+        "with --level, of places of a part.",
         "N",
+    ),
+    "level": _Setting(
+        STAYS,
+        "Remove repeated paragraphs or lines from the texts, not documents; --threshold is then 1: equal words.",
     ),
     "decisions": _Setting(
         STAYS,
@@ -192,10 +199,12 @@ SETTINGS: Final = {
         COLUMNS, "Column with the id of --against. Default: that of the input.", "NAME"
     ),
     "min_count": _Setting(
-        STAYS, "Cut or mark only words in a window of --min-words that has this many places.", "N"
+        STAYS,
+        "Cut or mark only words in a window of --min-words, or with --level parts, with this many places.",
+        "N",
     ),
     "min_left": _Setting(
-        STAYS, "With --cut, remove a document of which fewer words are left.", "N"
+        STAYS, "With --cut or --level, remove a document of which fewer words are left.", "N"
     ),
     "cut": _Setting(
         OUTPUT, "Write the rows of the input without the passages or items that were found."
@@ -224,7 +233,7 @@ SETTINGS: Final = {
     ),
     "min_words": _Setting(
         OUTPUT,
-        "Minimum number of words of a passage; default 8, with --edits 18 that agree.",
+        "Minimum number of words of a passage, default 8, with --edits 18 that agree; with --level, of a part.",
         "N",
         int,
     ),

@@ -17,6 +17,7 @@ Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
 Normalise = Literal["nfc", "nfkc"]
+Level = Literal["paragraph", "line"]
 Rule = Literal["coverage", "ngram13"]
 FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"]
 Contained = Literal["query", "neighbour", "either"]
@@ -44,6 +45,7 @@ class RunSettings(TypedDict, total=False):
     keep: str
     cluster: Cluster
     per_cluster: int
+    level: Level | None
     decisions: str | os.PathLike[str] | None
     pairs: bool
     passages: bool

@@ -38,7 +38,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -259,6 +259,8 @@ def restore(run: Path) -> Report:
         return PassagesReport(**values, **stored.passages)
     if stored.contamination is not None:
         return ContaminationReport(**values, **stored.contamination)
+    if stored.parts is not None:
+        return PartsReport(**values, **stored.parts)
     return report
 
 
