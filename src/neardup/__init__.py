@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         InsertNewResult,
         InsertResult,
         Match,
+        PassageMatch,
         PutResult,
         StoredDocument,
     )
@@ -65,6 +66,7 @@ __all__ = [
     "Match",
     "NearDupError",
     "Passage",
+    "PassageMatch",
     "Plan",
     "PutResult",
     "Report",
@@ -105,6 +107,7 @@ _HOMES = {
     "InsertResult": "neardup.index.result_types",
     "Inserted": "neardup.index.result_types",
     "Match": "neardup.index.result_types",
+    "PassageMatch": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
     "Passage": "neardup.align.shared_passages",
     "Plan": "neardup.theory.plan",
