@@ -34,7 +34,15 @@ if TYPE_CHECKING:
         StoredDocument,
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
-    from neardup.jobs.compare import Comparison, compare, jaccard, passages, shingles, signatures
+    from neardup.jobs.compare import (
+        Comparison,
+        compare,
+        estimate,
+        jaccard,
+        passages,
+        shingles,
+        signatures,
+    )
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation
     from neardup.jobs.tune import Tuning
@@ -68,6 +76,7 @@ __all__ = [
     "compare",
     "decontaminate",
     "deduplicate",
+    "estimate",
     "evaluate",
     "explain",
     "find_pairs",
@@ -106,6 +115,7 @@ _HOMES = {
     "Tuning": "neardup.jobs.tune",
     "buckets": "neardup.jobs.bucketing",
     "compare": "neardup.jobs.compare",
+    "estimate": "neardup.jobs.compare",
     "jaccard": "neardup.jobs.compare",
     "merge_signatures": "neardup.jobs.bucketing",
     "passages": "neardup.jobs.compare",

@@ -34,6 +34,7 @@ EXPORTED = [
         "compare",
         "decontaminate",
         "deduplicate",
+        "estimate",
         "evaluate",
         "explain",
         "find_pairs",

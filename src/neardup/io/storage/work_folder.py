@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from neardup.errors import DataError, NearDupError, StaleError
+from neardup.errors import DataError, NearDupError, StartOverError
 
 try:
     import fcntl
@@ -66,7 +66,7 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
             yield folder
         except BaseException as error:
             is_of_use = (folder / JOURNAL).exists() or "published" in read_marker(folder)
-            if _is_held(lock, folder) and (not is_of_use or isinstance(error, StaleError)):
+            if _is_held(lock, folder) and (not is_of_use or isinstance(error, StartOverError)):
                 remove_folder(folder)
                 with contextlib.suppress(OSError):  # a parent that is no longer empty stays
                     for above in missing:
