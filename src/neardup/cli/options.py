@@ -294,7 +294,7 @@ INPUT_SETTINGS: Final = (
 )
 
 
-class _Seed(click.ParamType[Any]):
+class _Seed(click.ParamType):  # type: ignore[type-arg]
     """A whole number, or `random`."""
 
     name = "seed"
