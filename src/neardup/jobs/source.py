@@ -97,9 +97,12 @@ def check_in_memory(config: Config, **arguments: object) -> None:
         "encoding",
         "lines",
         "delimiter",
+        "include",
+        "exclude",
     )
     given = [name for name, value in arguments.items() if value is not None and value is not False]
     named = given + [name for name in files_only if getattr(config, name)]
+    named += ["keep"] * bool(config.keep_globs)
     if named:
         raise ConfigError(
             f"`{named[0]}` needs files as the source",
