@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from neardup.platforms import require_supported
 from neardup.version import VERSION
+
+require_supported()
 
 if TYPE_CHECKING:
     from neardup.align.shared_passages import Passage

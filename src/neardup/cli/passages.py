@@ -18,6 +18,8 @@ _SETTINGS: Final = (
         "exclude",
         "against",
         "only_against",
+        "against_text_column",
+        "against_id_column",
         "min_count",
         "min_left",
         "cut",
