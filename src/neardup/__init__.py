@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         InsertNewResult,
         InsertResult,
         Match,
+        PassageMatch,
         PutResult,
         StoredDocument,
     )
@@ -68,6 +69,7 @@ __all__ = [
     "Match",
     "NearDupError",
     "Passage",
+    "PassageMatch",
     "Plan",
     "PutResult",
     "Report",
@@ -110,6 +112,7 @@ _HOMES = {
     "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
     "Passage": "neardup.align.shared_passages",
+    "PassageMatch": "neardup.index.result_types",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.result_types",
     "Report": "neardup.report",

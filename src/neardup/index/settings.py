@@ -57,6 +57,7 @@ _OF_RUNS: Final = frozenset(
             "master",
             "spark_conf",
             "per_cluster",
+            "level",
         ),
     }
 )
