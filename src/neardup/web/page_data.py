@@ -145,7 +145,7 @@ def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[fl
     found: dict[int, list[float]] = {}
     if run.report.config.measure != "jaccard":
         return found
-    compared = document_texts.Compared(run.report)
+    compared = document_texts.ComparedTexts(run.report)
     for number in numbers.tolist():
         keys = _shown(run, number).tolist()
         if len(keys) in HEAT_MAP and all(key in texts.contents for key in keys):
