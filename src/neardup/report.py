@@ -30,6 +30,8 @@ except ImportError:  # pragma: no cover - Windows has no such module
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
 _FIND: Final = "call neardup.find_passages"
+# The most places that the page of a run with `level` lists.
+_SHOWN_PARTS: Final = 1_000
 # The most items that the page of a decontamination lists.
 _SHOWN_ITEMS: Final = 1_000
 _SEARCH: Final = "call neardup.decontaminate"
@@ -524,6 +526,73 @@ class PassagesReport(Report):
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_passages:,} "
             f"passage{'s'[: self.num_passages != 1]} in {self.num_places:,} further "
             f"place{'s'[: self.num_places != 1]}, {self.repeated_words:,} of {self.num_words:,} words; "
+            f"{self.seconds:.2f} s"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class PartsReport(Report):
+    """The result of a run with `level`, which removes repeated paragraphs or lines.
+
+    Attributes:
+        num_parts: the rows of `removed_parts`.
+        num_words: words of the input.
+        removed_words: words in removed parts.
+    """
+
+    num_parts: int
+    num_words: int
+    removed_words: int
+
+    @functools.cached_property
+    def removed_parts(self) -> pa.Table:
+        """Every removed paragraph or line: doc_id, start, end, line, words, kept_id, kept_start, similarity.
+
+        From files also file, row, kept_file and kept_row; if ids in memory repeat, row and kept_row. Where no place
+        stays, what names it is null.
+        """
+        return self._table(
+            "removed_parts", "this run did not store its removed parts", "pass level='paragraph'"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        names = ("num_parts", "num_words", "removed_words")
+        return super().as_dict() | {"parts": {name: getattr(self, name) for name in names}}
+
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+        """Return the counts, and the places with most removed copies, as a page of their own.
+
+        `limit` and `text` have no effect on it.
+        """
+        del limit, text
+        return html_view.page(f"Repeated {self.config.level}s", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        """Show the places that stay, those with most removed words first."""
+        names = [name for name in ("kept_id", "kept_file", "kept_row") if self._has(name)]
+        by_place = self.removed_parts.group_by([*names, "kept_start"], use_threads=False)
+        places = by_place.aggregate([("words", "sum"), ("words", "count")])
+        order = [("words_sum", "descending"), *((name, "ascending") for name in names)]
+        shown = places.sort_by([*order, ("kept_start", "ascending")]).slice(0, _SHOWN_PARTS)
+        columns = [*names, "kept_start", "words_count", "words_sum"]
+        rows = [[row[name] for name in columns] for row in shown.to_pylist()]
+        note = ""
+        if places.num_rows > shown.num_rows:
+            note = f"and {places.num_rows - shown.num_rows:,} more"
+        return html_view.view(
+            str(self),
+            html_view.table([*names, "kept_start", "removed copies", "removed words"], rows, note),
+        )
+
+    def _has(self, name: str) -> bool:
+        return name in self.removed_parts.column_names
+
+    def __str__(self) -> str:
+        level = self.config.level
+        return (
+            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_parts:,} repeated "
+            f"{level}{'s'[: self.num_parts != 1]} removed, {self.removed_words:,} of {self.num_words:,} words; "
             f"{self.seconds:.2f} s"
         )
 

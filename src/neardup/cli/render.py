@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
     from neardup.jobs.tune import Tuning
-    from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+    from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 
 MAX_MEMBERS: Final = 50
 MAX_SHOWN_PASSAGES: Final = 5
@@ -165,6 +165,22 @@ def passages_summary(report: PassagesReport, out: str) -> None:
             f"Repeated: {report.repeated_words:,} of {report.num_words:,} words ({share:.1%}). "
             f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s.",
             f"Written to {out}: {', '.join(written)}",
+        ]
+    )
+
+
+def parts_summary(report: PartsReport, out: str) -> None:
+    """Print how many paragraphs or lines a run removed, and where the tables were written."""
+    share = report.removed_words / max(report.num_words, 1)
+    removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
+    rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
+    parts = counted(report.num_parts, f"repeated {report.config.level}")
+    action = "marked" if report.config.mark else "removed"
+    _print_lines(
+        [
+            f"{counted(report.documents, 'document')}{removed}{rejected}; {parts} {action}: "
+            f"{report.removed_words:,} of {report.num_words:,} words ({share:.1%}).",
+            *_read_and_written(report, out),
         ]
     )
 

@@ -213,7 +213,7 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
         doc_id=doc_id,
         row=own,
         kept_id=kept_id,
-        kept_row=kept_row,
+        kept_row=kept_row if kept_row >= 0 else None,  # one of `against`
         similarity=similarity,
         config=report.config,
     )
@@ -258,6 +258,7 @@ def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
     """Return the position of a document in the source."""
     if isinstance(doc_id, str):
         check_text("doc_id", doc_id)
+    texts = texts.filter(pc.greater_equal(texts.column("row"), 0))  # without those of `against`
     ids = texts.column("doc_id")
     is_known = isinstance(doc_id, str) == pa.types.is_string(ids.type)
     if is_known:
@@ -300,7 +301,8 @@ def _read_document(run: Path, file: str, row: int, config: Config) -> pa.RecordB
             hint="the texts of an index cannot be compared; removed.parquet names them",
         )
     try:
-        return finished_run.read_documents_row(finished_run.find_again(entry, config), row, config)
+        again = finished_run.find_again(entry, config)
+        return finished_run.read_documents_row(again, row, finished_run.settings_for(entry, config))
     except DataError as error:
         raise DataError(
             f"the text of row {row} of {entry['path']} cannot be read: {error.message}",
