@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +21,6 @@ from neardup.config import Config
 from neardup.config.checks import check_int
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
-
-try:
-    import resource
-except ImportError:  # pragma: no cover - Windows has no such module
-    resource = None  # type: ignore[assignment]
 
 # The version of report.json; version 1 lacked the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
@@ -55,18 +51,16 @@ def format_bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def peak_memory_bytes() -> int | None:
-    """Return the peak memory of this process, None if the system does not say."""
+def peak_memory_bytes() -> int:
+    """Return the peak memory of this process."""
     with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
         # getrusage inherits the peak of a larger parent process.
         lines = Path("/proc/self/status").read_text("ascii", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
-    if resource is None:  # pragma: no cover - Windows
-        return None
-    # Bytes on macOS, kilobytes elsewhere.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if sys.platform == "darwin":  # in bytes there, in kilobytes elsewhere
+        return peak
+    return peak * 1024
 
 
 def count_below(removed: pa.Table, threshold: float) -> int:

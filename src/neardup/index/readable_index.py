@@ -13,10 +13,16 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Warned, as_python_warning
 from neardup.index import bulk
-from neardup.index.facts import FactSource
+from neardup.index.facts import FactSource, read_payload
 from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
-from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
+from neardup.index.result_types import (
+    Match,
+    PassageMatch,
+    StoredDocument,
+    match_of,
+    summary_of_rejected,
+)
 from neardup.index.search import QueryOptions, check_query, search
 from neardup.index.settings import (
     IndexSettings,
@@ -77,6 +83,40 @@ class ReadableIndex:
         hits = self._store.read(lambda view: search(view, sketches, asked, self._settings))[0]
         for hit in hits:
             yield match_of(*hit, is_estimate=self._is_estimate)
+
+    def passages(
+        self, text: str, *, min_words: int | None = None, where: Any = None
+    ) -> list[PassageMatch]:
+        """Return the documents that share passages with a text, those that share most of its words first.
+
+        The index must store texts. Every document is found that shares a run of at least `min_words` words, compared as
+        the words of shingles are.
+
+        Args:
+            text: as for `insert`.
+            min_words: the least number of words of a passage; at least the words of a shingle. By default 8, or the
+                words of a shingle if they are more.
+            where: conditions on the payload, as for `query`.
+        """
+        from neardup.index import text_passages
+
+        asked = text_passages.check_passages(self._settings, self.path, min_words, where)
+        contents = one_content(text, self.config)
+        found = self._store.read(
+            lambda view: text_passages.find_passages(view, contents, asked, self._settings)
+        )
+        return [
+            PassageMatch(
+                doc_id=document.doc_id,
+                passages=tuple(shared.passages()),
+                share_text=shared.share_a,
+                share_doc=shared.share_b,
+                payload=read_payload(document),
+                inserted=document.inserted,
+                expires=document.expires,
+            )
+            for document, shared in found
+        ]
 
     def query_many(  # noqa: PLR0913 - all but the first have a default
         self,

@@ -128,6 +128,8 @@ def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> s
         # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that
         # threads have made.
         connection.execute("PRAGMA synchronous = NORMAL")
+        # On macOS, a sync otherwise leaves the data in the cache of the drive.
+        connection.execute("PRAGMA fullfsync = ON")
         # `Merging` copies the log into the file in its thread; only a log that grows faster is
         # copied by a commit.
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_LOG_PAGES}")

@@ -245,7 +245,7 @@ def _located(
         cut=found_spans.words_in(spans, rows),
     )
     del chosen, repeated, stretches
-    locator = Locator(places, passages, spans, min_words, config, folder)
+    locator = Locator(places, passages, spans, min_words, config, folder, engine.room() // 4)
     with watch.stage("locate", documents.total, documents.unit) as advance:
 
         def locate(batch: pa.RecordBatch) -> pa.RecordBatch:
