@@ -107,6 +107,7 @@ class Merging:
         self._refused = set[str]()
         self._untold: NearDupError | None = None
         self.damage: list[str] = []
+        self.num_merges = 0
 
     def note(self, change: folder_view.FolderChange) -> None:
         """Count what a commit has added; start to flush or merge if that is due."""
@@ -338,6 +339,7 @@ class Merging:
                 partial(replace_segments, [], names, target.name, merged)
             )
             self._home.wait_for_disk(number)
+        self.num_merges += 1
         for name in names:
             self._path_of(name).unlink(missing_ok=True)
 
