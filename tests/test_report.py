@@ -123,3 +123,35 @@ def test_without_removed_documents_there_are_no_clusters():
 def test_documents_below_the_threshold_are_counted():
     assert count_below(REMOVED, 0.9) == 2
     assert count_below(REMOVED.slice(0, 0), 0.9) == 0
+
+
+def test_a_report_of_pairs_does_not_speak_of_removed_documents(tmp_path):
+    texts = ["one two three four five six", "one two three four five six!", "other words are here"]
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(texts))
+    listed = neardup.find_pairs(texts)
+    from_file = neardup.find_pairs(path, lines=True, out=tmp_path / "pairs.jsonl")
+    for report in (
+        listed,
+        from_file,
+        neardup.load(tmp_path / "pairs.jsonl"),
+        listed.at_threshold(0.9),
+    ):
+        assert str(report).startswith("3 documents: 1 pair; ")
+        shown = report._repr_html_()
+        assert "removed" not in f"{report}{shown}"
+        assert "<th>similarity</th>" in shown
+    assert "1 removed" in str(neardup.deduplicate(texts, pairs=True))
+    assert listed.num_removed == 1
+
+
+def test_an_explanation_is_one_line():
+    texts = {"a": "one two three four five six", "b": "one two three four five six!", "c": "x y z"}
+    report = neardup.deduplicate(texts)
+    assert repr(neardup.explain(report, "b")) == (
+        "<Explanation: b was removed: a was kept, jaccard 1.0000>"
+    )
+    assert str(neardup.explain(report, "a")) == "a was kept, and 1 removed for it: b (1.0000)"
+    assert str(neardup.explain(report, "c")) == (
+        "c was kept: It is not similar to any document before it"
+    )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from neardup.platforms import require_supported
 from neardup.version import VERSION
+
+require_supported()
 
 if TYPE_CHECKING:
     from neardup.align.shared_passages import Passage
@@ -30,11 +33,20 @@ if TYPE_CHECKING:
         InsertNewResult,
         InsertResult,
         Match,
+        PassageMatch,
         PutResult,
         StoredDocument,
     )
     from neardup.jobs.bucketing import buckets, merge_signatures
-    from neardup.jobs.compare import Comparison, compare, jaccard, passages, shingles, signatures
+    from neardup.jobs.compare import (
+        Comparison,
+        compare,
+        estimate,
+        jaccard,
+        passages,
+        shingles,
+        signatures,
+    )
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation
     from neardup.jobs.tune import Tuning
@@ -57,6 +69,7 @@ __all__ = [
     "Match",
     "NearDupError",
     "Passage",
+    "PassageMatch",
     "Plan",
     "PutResult",
     "Report",
@@ -68,6 +81,7 @@ __all__ = [
     "compare",
     "decontaminate",
     "deduplicate",
+    "estimate",
     "evaluate",
     "explain",
     "find_pairs",
@@ -98,6 +112,7 @@ _HOMES = {
     "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
     "Passage": "neardup.align.shared_passages",
+    "PassageMatch": "neardup.index.result_types",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.result_types",
     "Report": "neardup.report",
@@ -106,6 +121,7 @@ _HOMES = {
     "Tuning": "neardup.jobs.tune",
     "buckets": "neardup.jobs.bucketing",
     "compare": "neardup.jobs.compare",
+    "estimate": "neardup.jobs.compare",
     "jaccard": "neardup.jobs.compare",
     "merge_signatures": "neardup.jobs.bucketing",
     "passages": "neardup.jobs.compare",

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from neardup.jobs.compare import (
     check_no_text_out,
     compare_documents,
 )
-from neardup.jobs.containment import pipeline_for, removal_for
+from neardup.jobs.containment import removal_for
 from neardup.jobs.explain import (
     NO_TEXTS,
     Explanation,
@@ -41,9 +41,21 @@ from neardup.jobs.explain import (
     read_texts,
     reason_to_keep,
 )
+from neardup.jobs.one_to_one import check_lists_pairs, pairs_pipeline
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
-from neardup.jobs.source import Destination, check_in_memory, from_files, items_or_source
+from neardup.jobs.source import (
+    Against,
+    Destination,
+    check_files,
+    check_frame,
+    check_held,
+    check_in_memory,
+    check_local,
+    from_files,
+    items_or_source,
+    taken_against,
+)
 from neardup.jobs.stored_pairs import list_stored, load_run
 from neardup.report import Audit, ContaminationReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
@@ -99,7 +111,18 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     >>> report.removed.to_pylist()
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
+    if settings.get("level", getattr(config, "level", None)) is not None:
+        if items is not None or update:
+            raise ConfigError(
+                f"`{'update' if update else 'items'}` does not apply with `level`",
+                hint="leave it out",
+            )
+        chosen, _ = _named_engine(source, engine, config, settings)
+        return _remove_sections(source, out, ids, chosen, progress, report)
+    against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
+    check_held(chosen, against)
+    check_lists_pairs(chosen)
     chosen, pipeline = removal_for(chosen)
     if chosen.passages and not chosen.pairs:
         raise ConfigError(
@@ -111,8 +134,12 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, out=out, update=update, report=report)
-            return run(_adapter_without_files(source, ids, chosen, cluster, watch), watch, pipeline)
+            check_in_memory(
+                chosen, reads_files=bool(chosen.against), out=out, update=update, report=report
+            )
+            adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
+            return run(adapter, watch, pipeline)
+        check_files(against)
         check_against_index(chosen)
         if out is None and (update or report):
             name = "update" if update else "report"
@@ -130,6 +157,33 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
             check = check_new_ids
         found = run_files(output, paths, chosen, pipeline, watch, engine=cluster, check=check)
         return destination.report_of(found)
+
+
+def _remove_sections(
+    source: Any,
+    out: str | os.PathLike[str] | None,
+    ids: Sequence[Any] | None,
+    config: Config,
+    progress: Progress | bool | None,
+    page: str | None,
+) -> Report:
+    """Remove repeated paragraphs or lines: `deduplicate` with `level`."""
+    from neardup.jobs import sections
+
+    chosen = sections.check_settings(config)
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source)
+        if paths is None:
+            check_in_memory(chosen, out=out, report=page)
+            return sections.find_in_memory(source, ids, chosen, watch)
+        if out is None and page:
+            raise ConfigError(
+                "`report` needs `out`", hint="out= names the folder that the run writes"
+            )
+        from neardup.jobs.section_files import deduplicate_files
+
+        return from_files(partial(deduplicate_files, paths, chosen, watch, page), ids, out)
 
 
 def find_pairs(
@@ -165,18 +219,19 @@ def find_pairs(
             hint="call neardup.deduplicate",
         )
     settings["pairs"] = True
+    against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
+    check_held(chosen, against)
+    chosen, pipeline = pairs_pipeline(chosen)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, out=out)
-            return run(
-                _adapter_without_files(source, ids, chosen, cluster, watch),
-                watch,
-                pipeline_for(chosen),
-            )
+            check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
+            adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
+            return dataclasses.replace(run(adapter, watch, pipeline), lists_pairs=True)
+        check_files(against)
 
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
@@ -189,9 +244,9 @@ def find_pairs(
                     )
                 return list_stored(Path(paths[0]), output.target, chosen)
             check_against_index(chosen)
-            return run_files(output, paths, chosen, pipeline_for(chosen), watch, engine=cluster)
+            return run_files(output, paths, chosen, pipeline, watch, engine=cluster)
 
-        return from_files(find_pairs_into, ids, out)
+        return dataclasses.replace(from_files(find_pairs_into, ids, out), lists_pairs=True)
 
 
 def find_passages(
@@ -288,7 +343,7 @@ def decontaminate(
 def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
-    k: int | None = NUM_NEIGHBOURS,
+    k: int | Literal["all"] | None = NUM_NEIGHBOURS,
     contained: Contained = "either",
     items: Any = None,
     queries: Any = None,
@@ -306,7 +361,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
 
     Args:
         source: as for `deduplicate`; documents without ids are named by their position.
-        k: the maximum number of neighbours per document; None lists all at or above the threshold.
+        k: the maximum number of neighbours per document; "all" lists all at or above the threshold.
         contained: with measure="containment", which of the two must be contained in the other:
             "query", "neighbour" or "either", which takes the larger share. The columns
             containment_query and containment_neighbour hold both.
@@ -575,12 +630,18 @@ def _find_in_files(
 
 
 def _adapter_without_files(
-    source: Any, ids: Sequence[Any] | None, config: Config, engine: Any, watch: Watch
+    source: Any,
+    ids: Sequence[Any] | None,
+    config: Config,
+    engine: Any,
+    watch: Watch,
+    against: Against,
 ) -> Adapter[Any, Any]:
     """Return the adapter of a run on a Spark DataFrame or on documents in memory."""
     if is_from(source, "pyspark"):
         from neardup.jobs.spark import read_frame
 
+        check_frame(against, config)
         if ids is not None:
             hint = "id_column= names the column with ids"
             raise ConfigError("`ids` must be left out for a Spark DataFrame", hint=hint)
@@ -592,7 +653,8 @@ def _adapter_without_files(
         )
     from neardup.jobs.memory import read_memory
 
-    return read_memory(source, ids, config, watch)
+    check_local(against, config)
+    return read_memory(source, ids, config, watch, against.values)
 
 
 @contextlib.contextmanager
@@ -618,6 +680,41 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
 def _choose_engine(
     source: Any, engine: Any, config: Config | None, settings: RunSettings
 ) -> tuple[Config, Any]:
+    """Return the settings of a run on documents with the name of the engine, and the engine itself if one was given."""
+    chosen, cluster = _named_engine(source, engine, config, settings)
+    if chosen.level is not None:
+        raise ConfigError(
+            "`level` removes paragraphs or lines, and this compares documents",
+            hint="leave it out, or call neardup.deduplicate",
+        )
+    if chosen.keep == KEEP_NOTHING:
+        raise ConfigError(
+            f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
+            hint="use 'first', 'last' or 'longest', or call neardup.find_passages",
+        )
+    if chosen.cut:
+        raise ConfigError(
+            "`cut` is for passages: documents are kept or removed as a whole",
+            hint="leave it out, or call neardup.find_passages",
+        )
+    for name, default in (("min_count", 2), ("min_left", 1)):
+        if getattr(chosen, name) != default:
+            raise ConfigError(
+                f"`{name}` is for passages, paragraphs and lines: documents are compared as a whole",
+                hint="leave it out, or pass `level` to neardup.deduplicate",
+            )
+    for name in ("remove", "item_column", "weights_from"):
+        if getattr(chosen, name):
+            raise ConfigError(
+                f"`{name}` is for the items of benchmarks",
+                hint="leave it out, or call neardup.decontaminate",
+            )
+    return chosen, cluster
+
+
+def _named_engine(
+    source: Any, engine: Any, config: Config | None, settings: RunSettings
+) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself if one was given."""
     if engine is None:
         if is_from(source, "pyspark"):
@@ -631,20 +728,4 @@ def _choose_engine(
             f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
         )
     chosen = Config.of(config, **settings, **named)
-    if chosen.keep == KEEP_NOTHING:
-        raise ConfigError(
-            f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
-            hint="use 'first', 'last' or 'longest', or call neardup.find_passages",
-        )
-    if chosen.cut:
-        raise ConfigError(
-            "`cut` is for passages: documents are kept or removed as a whole",
-            hint="leave it out, or call neardup.find_passages",
-        )
-    for name in ("remove", "item_column", "weights_from"):
-        if getattr(chosen, name):
-            raise ConfigError(
-                f"`{name}` is for the items of benchmarks",
-                hint="leave it out, or call neardup.decontaminate",
-            )
     return chosen, None if isinstance(engine, str) else engine

@@ -3,7 +3,8 @@
 NearDupError
 ├── ConfigError (ValueError)      a setting is out of range, or two settings disagree
 ├── DataError (ValueError)        the input cannot be used as it is; names the place
-│   ├── StaleError                finished parts cannot be reused by a later run
+│   ├── StartOverError            a later run cannot reuse finished parts
+│   │   └── StaleError            a file changed while it was read
 │   ├── IdExistsError             an index already has a document with this id
 │   ├── UnknownIdError            an index has no document with this id
 │   ├── DuplicateError            an index has a similar document, and on_duplicate="error"
@@ -36,8 +37,12 @@ class DataError(NearDupError, ValueError):
     """The input cannot be used as it is."""
 
 
-class StaleError(DataError):
-    """The input or the settings must change, so finished parts cannot be reused by a later run."""
+class StartOverError(DataError):
+    """The input or the settings must change, so a later run cannot reuse finished parts."""
+
+
+class StaleError(StartOverError):
+    """A file changed while it was read."""
 
 
 class IdExistsError(DataError):

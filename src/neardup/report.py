@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,15 +22,12 @@ from neardup.config.checks import check_int
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
 
-try:
-    import resource
-except ImportError:  # pragma: no cover - Windows has no such module
-    resource = None  # type: ignore[assignment]
-
 # The version of report.json; version 1 lacked the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
 _FIND: Final = "call neardup.find_passages"
+# The most places that the page of a run with `level` lists.
+_SHOWN_PARTS: Final = 1_000
 # The most items that the page of a decontamination lists.
 _SHOWN_ITEMS: Final = 1_000
 _SEARCH: Final = "call neardup.decontaminate"
@@ -53,18 +51,16 @@ def format_bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def peak_memory_bytes() -> int | None:
-    """Return the peak memory of this process, None if the system does not say."""
+def peak_memory_bytes() -> int:
+    """Return the peak memory of this process."""
     with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
         # getrusage inherits the peak of a larger parent process.
         lines = Path("/proc/self/status").read_text("ascii", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
-    if resource is None:  # pragma: no cover - Windows
-        return None
-    # Bytes on macOS, kilobytes elsewhere.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if sys.platform == "darwin":  # in bytes there, in kilobytes elsewhere
+        return peak
+    return peak * 1024
 
 
 def count_below(removed: pa.Table, threshold: float) -> int:
@@ -203,6 +199,8 @@ class Report:
         load: returns a table by name, None for one that was not stored.
         select_again: what `at_threshold` calls.
         audit: the measured recall, with audit=True.
+        lists_pairs: whether it is the result of `find_pairs`, which removes nothing: shown without the
+            documents that `deduplicate` would remove.
         audited: for documents in memory, returns what `neardup.audit` needs, given `load`.
     """
 
@@ -239,6 +237,7 @@ class Report:
         default=None, compare=False
     )
     comparisons: int | None = dataclasses.field(default=None, compare=False)
+    lists_pairs: bool = False
 
     @functools.cached_property
     def kept(self) -> pa.Table:
@@ -331,7 +330,8 @@ class Report:
                 "this report lists pairs, so there is no selection to repeat",
                 hint=f"list them again at {threshold:g}",
             )
-        return self.select_again(self, threshold)
+        again = self.select_again(self, threshold)
+        return dataclasses.replace(again, lists_pairs=self.lists_pairs)
 
     def borderline(self, n: int = 10) -> pa.Table:
         """Return the `n` least similar of the stored pairs: those that a slightly higher threshold would drop."""
@@ -419,30 +419,33 @@ class Report:
         return make_html(self, limit=limit, text=text)
 
     def _repr_html_(self) -> str:
-        """Show the report in a notebook: counts, the plan, warnings, and some of the removed documents."""
+        """Show the report in a notebook: counts, the plan, warnings, and some removed documents or pairs."""
+        decided = [("kept", self.num_kept), ("removed", self.num_removed)]
         rows = [
             ("documents", self.documents),
-            ("kept", self.num_kept),
-            ("removed", self.num_removed),
+            *([] if self.lists_pairs else decided),
             ("rejected", self.num_rejected),
             *([] if self.num_pairs is None else [("pairs", self.num_pairs)]),
             ("seconds", self.seconds),
         ]
         warned = html_view.lines(f"warning: {message}" for message in self.warnings)
-        return html_view.view(
-            self.plan.judgement(), html_view.facts(rows), warned, self._removed_html()
-        )
+        if self.lists_pairs:
+            shown = self._table_html("pairs", "pairs", self.num_pairs or 0)
+        else:
+            shown = self._table_html("removed", "removed documents", self.num_removed)
+        return html_view.view(self.plan.judgement(), html_view.facts(rows), warned, shown)
 
-    def _removed_html(self) -> str:
+    def _table_html(self, name: str, what: str, num_rows: int) -> str:
         # A notebook displays a report without being asked, so a table that takes long to load is
         # skipped.
-        if not 0 < self.num_removed <= _SOON_LOADED or not isinstance(
-            self.load("removed"), pa.Table
-        ):
+        if not 0 < num_rows <= _SOON_LOADED:
             return ""
-        shown = self.removed.slice(0, _SHOWN)
-        if self.num_removed > _SHOWN:
-            note = f"the first {_SHOWN} of {self.num_removed:,} removed documents"
+        found = self.load(name)
+        if not isinstance(found, pa.Table):
+            return ""
+        shown = found.slice(0, _SHOWN)
+        if num_rows > _SHOWN:
+            note = f"the first {_SHOWN} of {num_rows:,} {what}"
         else:
             note = ""
         return html_view.table(
@@ -457,14 +460,18 @@ class Report:
             rejected = f", {self.num_rejected:,} rejected"
         else:
             rejected = ""
+        judged = f"{self.plan.judgement()}; {self.seconds:.2f} s"
+        documents = f"{self.documents:,} document{'s'[: self.documents != 1]}"
+        if self.lists_pairs:
+            num_pairs = self.num_pairs or 0
+            return f"{documents}: {num_pairs:,} pair{'s'[: num_pairs != 1]}{rejected}; {judged}"
         if self.config.against:
             causes = f", {self.removed_against:,} against, {self.removed_within:,} within"
         else:
             causes = ""
         return (
-            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_kept:,} kept, "
-            f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; "
-            f"{self.plan.judgement()}; {self.seconds:.2f} s"
+            f"{documents}: {self.num_kept:,} kept, "
+            f"{self.num_removed:,} removed ({self.exact_duplicates:,} exact{causes}){rejected}; {judged}"
         )
 
 
@@ -513,6 +520,73 @@ class PassagesReport(Report):
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_passages:,} "
             f"passage{'s'[: self.num_passages != 1]} in {self.num_places:,} further "
             f"place{'s'[: self.num_places != 1]}, {self.repeated_words:,} of {self.num_words:,} words; "
+            f"{self.seconds:.2f} s"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class PartsReport(Report):
+    """The result of a run with `level`, which removes repeated paragraphs or lines.
+
+    Attributes:
+        num_parts: the rows of `removed_parts`.
+        num_words: words of the input.
+        removed_words: words in removed parts.
+    """
+
+    num_parts: int
+    num_words: int
+    removed_words: int
+
+    @functools.cached_property
+    def removed_parts(self) -> pa.Table:
+        """Every removed paragraph or line: doc_id, start, end, line, words, kept_id, kept_start, similarity.
+
+        From files also file, row, kept_file and kept_row; if ids in memory repeat, row and kept_row. Where no place
+        stays, what names it is null.
+        """
+        return self._table(
+            "removed_parts", "this run did not store its removed parts", "pass level='paragraph'"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        names = ("num_parts", "num_words", "removed_words")
+        return super().as_dict() | {"parts": {name: getattr(self, name) for name in names}}
+
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+        """Return the counts, and the places with most removed copies, as a page of their own.
+
+        `limit` and `text` have no effect on it.
+        """
+        del limit, text
+        return html_view.page(f"Repeated {self.config.level}s", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        """Show the places that stay, those with most removed words first."""
+        names = [name for name in ("kept_id", "kept_file", "kept_row") if self._has(name)]
+        by_place = self.removed_parts.group_by([*names, "kept_start"], use_threads=False)
+        places = by_place.aggregate([("words", "sum"), ("words", "count")])
+        order = [("words_sum", "descending"), *((name, "ascending") for name in names)]
+        shown = places.sort_by([*order, ("kept_start", "ascending")]).slice(0, _SHOWN_PARTS)
+        columns = [*names, "kept_start", "words_count", "words_sum"]
+        rows = [[row[name] for name in columns] for row in shown.to_pylist()]
+        note = ""
+        if places.num_rows > shown.num_rows:
+            note = f"and {places.num_rows - shown.num_rows:,} more"
+        return html_view.view(
+            str(self),
+            html_view.table([*names, "kept_start", "removed copies", "removed words"], rows, note),
+        )
+
+    def _has(self, name: str) -> bool:
+        return name in self.removed_parts.column_names
+
+    def __str__(self) -> str:
+        level = self.config.level
+        return (
+            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_parts:,} repeated "
+            f"{level}{'s'[: self.num_parts != 1]} removed, {self.removed_words:,} of {self.num_words:,} words; "
             f"{self.seconds:.2f} s"
         )
 

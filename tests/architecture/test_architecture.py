@@ -26,7 +26,7 @@ ENVIRONMENT = os.environ | {
 
 EXPORTED = [
     *("Audit", "Comparison", "Config", "Evaluation", "Explanation", "Index", "InsertNewResult"),
-    *("InsertResult", "Inserted", "Match", "NearDupError", "Passage"),
+    *("InsertResult", "Inserted", "Match", "NearDupError", "Passage", "PassageMatch"),
     *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument", "Tuning"),
     *(
         "audit",
@@ -34,6 +34,7 @@ EXPORTED = [
         "compare",
         "decontaminate",
         "deduplicate",
+        "estimate",
         "evaluate",
         "explain",
         "find_pairs",

@@ -49,6 +49,7 @@ SUBJECTS = {
     "io/documents": {"rejected_in_memory", "table_columns"},
     "jobs": {
         "against_files",
+        "against_in_memory",
         "at_threshold",
         "atomic",
         "auto",

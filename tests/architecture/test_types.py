@@ -25,6 +25,7 @@ WIDER = {
     "decisions",
     "item_column",
     "text_column",
+    "against_text_column",
     "weights_from",
     "max_document",
     "against",

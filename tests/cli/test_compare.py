@@ -215,3 +215,18 @@ def test_edits_without_passages_are_refused(run, essay):
     finished = run("compare", *essay, "--edits")
     assert finished.returncode == 2
     assert "--edits needs --passages" in finished.stderr
+
+
+@pytest.mark.parametrize("ending", ["txt", "py"])
+def test_ends_of_lines_alone_are_no_difference(run, tmp_path, ending):
+    lines = "one two three\nfour five six\nseven eight nine\nten eleven twelve\n"
+    (tmp_path / f"unix.{ending}").write_bytes(lines.encode())
+    (tmp_path / f"dos.{ending}").write_bytes(lines.replace("\n", "\r\n").encode())
+    changed = lines.replace("five", "5").replace("\n", "\r\n")
+    (tmp_path / f"changed.{ending}").write_bytes(changed.encode())
+    equal = run("compare", f"unix.{ending}", f"dos.{ending}").stdout
+    assert "equal, word for word; only the ends of their lines differ (CRLF in B)." in equal
+    differing = run("compare", f"unix.{ending}", f"changed.{ending}").stdout
+    assert "1 place differs: 1 word only in A, 1 only in B." in differing
+    assert "seven eight nine" in differing
+    assert "\r" not in differing

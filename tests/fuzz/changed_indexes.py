@@ -94,9 +94,12 @@ class Walk:
         self._model = Model()
         self._model.now = BEGIN
         self._durability = rng.choice(("full", "fast"))
-        folder_view.FRESH_DOCS = rng.choice((2, 4, 8))
-        folder_view._SWEPT_AT_ONCE = rng.choice((0, 1, 64))  # type: ignore[misc]
-        merge_thread.TIER = rng.choice((2, 3))  # type: ignore[misc]
+        for module, name, values in (
+            (folder_view, "UNFLUSHED_DOCS", (2, 4, 8)),
+            (folder_view, "_SWEPT_AT_ONCE", (0, 1, 64)),
+            (merge_thread, "TIER", (2, 3)),
+        ):
+            unittest.mock.patch.object(module, name, rng.choice(values)).start()
         time.time = lambda: self._model.now
         self._index = Index.create(self._path, durability=self._durability, **SETTINGS)
         self._reader = Index.open(self._path, read_only=True)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 
@@ -90,9 +91,12 @@ def _make(path: Path, kind: str, *, name: str = "doc") -> None:
 
 def _set_limits() -> None:
     """Let a few documents make runs, and a few runs be merged; in a child."""
-    folder_view.FRESH_DOCS = 4
-    merge_thread.TIER = 3
-    candidates._MIN_FOR_BITMAPS = 2
+    for module, name, value in (
+        (folder_view, "UNFLUSHED_DOCS", 4),
+        (merge_thread, "TIER", 3),
+        (candidates, "_MIN_FOR_BITMAPS", 2),
+    ):
+        patch.object(module, name, value).start()
 
 
 # --- what uses an index; each gets its path and its kind ---

@@ -9,6 +9,7 @@ import pytest
 from fuzz import forked, mutated_indexes, mutated_runs
 from fuzz.cases import random_case
 from fuzz.fuzz import fuzz
+from neardup import Index
 from neardup.errors import DataError
 from neardup.index.folder_view import FolderChange
 from support import oracles
@@ -47,6 +48,15 @@ def test_a_minute_of_damaged_runs_gives_results_or_errors_of_ours():
     num_cases, failures = fuzz(range(1_000, 1_040), what="runs", seconds=60)
     assert not failures, "\n".join(failures)
     assert num_cases > 10
+
+
+def test_an_index_that_is_damaged_has_segments_and_unflushed_documents(tmp_path):
+    made = mutated_indexes.MutatedIndexes(tmp_path)
+    assert forked.fault_of(lambda _: made._make("shingles")) is None
+    with Index.open(tmp_path / "made" / "shingles", read_only=True) as index:
+        counts = index.info()
+    assert counts["segments"] > 0
+    assert counts["unflushed"] > 0
 
 
 def test_what_uses_a_damaged_index_does_its_work_or_raises_an_error_of_ours():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sqlite3
 
@@ -145,7 +146,8 @@ def test_a_list_of_segments_that_cannot_be_read_is_reported(sound, tmp_path):
         sqlite3.connect(copy / "index.sqlite", isolation_level=None)
     ) as connection:
         connection.execute("UPDATE runs SET name = x'00'")
+    said = "the index is damaged: index.sqlite lists b'\\x00', which is not the name of a segment"
     with Index.open(copy, read_only=True) as index:
-        with pytest.raises(NearDupError, match=r"damaged: b'.x00' is not the name of a segment"):
+        with pytest.raises(NearDupError, match=re.escape(said)):
             index.query(TEXTS[1])
-        assert "the index is damaged: b'\\x00' is not the name of a segment" in index.check()
+        assert said in index.check()

@@ -161,13 +161,15 @@ def test_tasks_that_share_a_file_change_neither_the_result_nor_its_audit(
 
 
 @pytest.mark.parametrize(
-    "only_against", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "only_against"]
+    "linking", ["", pytest.param("only_against", marks=pytest.mark.long), "one_to_one"]
 )
-def test_pairs_with_against_equal_those_of_a_local_run(only_against, spark, tmp_path):
+def test_pairs_with_against_equal_those_of_a_local_run(linking, spark, tmp_path):
     source = write_corpus(tmp_path / "in")
     # Copies and near-copies in OLD of what the input holds, beside others.
     old = write_rows(tmp_path / "old.jsonl", [*rows(5, 30), *rows(3, 80)[::2]])
-    settings = EVERY_PAIR | {"against": str(old), "keep": "last", "only_against": only_against}
+    settings = EVERY_PAIR | {"against": str(old), "keep": "last"}
+    if linking:
+        settings[linking] = True
     neardup.find_pairs(source, out=tmp_path / "local.csv", **settings)
     neardup.find_pairs(
         source, out=tmp_path / "spark.csv", engine=neardup.SparkEngine(spark), **settings

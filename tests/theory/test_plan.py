@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -323,3 +325,12 @@ def test_the_exact_join_promises_every_pair(settings):
 def test_auto_stays_with_bands_below_a_recall_of_1():
     assert neardup.plan(recall=0.999).method == "lsh"
     assert not neardup.plan(recall=0.999).is_exact
+
+
+def test_a_figure_shows_itself_in_a_notebook_that_never_imported_pyplot():
+    program = (
+        "import neardup\n"
+        "picture = neardup.plan(threshold=0.8).plot()._repr_png_()\n"
+        "assert picture.startswith(b'\\x89PNG') and len(picture) > 10_000\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

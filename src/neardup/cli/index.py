@@ -24,6 +24,7 @@ from neardup.cli.index_answers import (
     written,
 )
 from neardup.config import Config
+from neardup.config.checks import ALL
 from neardup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -240,8 +241,8 @@ def _stored(
 @options.option(
     "--k",
     heading=options.SIMILAR,
-    what="Maximum number of matches per document; 0 lists all.",
-    type=click.IntRange(0),
+    what="Maximum number of matches per document; all, or 0, lists all.",
+    type=options.NumberOrAll(),
     default=10,
     metavar="N",
 )
@@ -288,7 +289,7 @@ def query(
     """
     from neardup.cli import render
 
-    asked = {"k": rest["k"] or None, "threshold": rest["least"], "since": rest["since"]}
+    asked = {"k": rest["k"] or ALL, "threshold": rest["least"], "since": rest["since"]}
     asked |= {"where": conditions_of(rest["where"]), "containment": rest["containment"]}
     rejected: list[tuple[str, str]] = []
 

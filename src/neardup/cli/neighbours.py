@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -44,25 +44,13 @@ _SETTINGS: Final = (
 )
 
 
-class _Number(click.ParamType):  # type: ignore[type-arg]
-    """A whole number, or `all`."""
-
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | None:
-        """Return the number, or None for `all`."""
-        return None if value == "all" else click.INT.convert(value, param, ctx)
-
-
 @click.command(cls=options.Command, short_help="List the documents most similar to each one.")
 @options.inputs()
 @options.option(
     "--k",
     heading=options.SIMILAR,
     what="Maximum number of neighbours per document; all lists every one at or above --threshold.",
-    type=_Number(),
+    type=options.NumberOrAll(),
     default=10,
     metavar="N",
 )
@@ -96,7 +84,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def neighbours(  # noqa: PLR0913 - click passes every option by name
     inputs: tuple[str, ...],
-    k: int | None,
+    k: int | Literal["all"],
     contained: Contained,
     queries: tuple[str, ...],
     threshold: float | None,

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, RANDOM_SEED, Config
+from neardup.config.checks import ALL
 from neardup.errors import ConfigError
 
 SIMILAR: Final = "Similarity"
@@ -153,7 +154,9 @@ SETTINGS: Final = {
         "SIZE",
     ),
     "keep": _Setting(
-        STAYS, "Which document of a cluster to keep.", "first|last|longest|max:COLUMN|min:COLUMN"
+        STAYS,
+        "Which document of a cluster to keep; with --level, first, or none: of repeated parts none stays.",
+        "first|last|longest|max:COLUMN|min:COLUMN",
     ),
     "cluster": _Setting(
         STAYS,
@@ -161,8 +164,13 @@ SETTINGS: Final = {
     ),
     "per_cluster": _Setting(
         STAYS,
-        "Number of documents to keep per cluster: the kept one, then the next in keep order.",
+        "Number of documents to keep per cluster: the kept one, then the next in keep order; "
+        "with --level, of places of a part.",
         "N",
+    ),
+    "level": _Setting(
+        STAYS,
+        "Remove repeated paragraphs or lines from the texts, not documents; --threshold is then 1: equal words.",
     ),
     "decisions": _Setting(
         STAYS,
@@ -175,11 +183,28 @@ SETTINGS: Final = {
         "PATH",
     ),
     "only_against": _Setting(STAYS, "Compare the input with --against only, not with itself."),
+    "one_to_one": _Setting(
+        OUTPUT,
+        "With --against: list only pairs of two documents that are each other's best partner.",
+    ),
+    "against_text_column": _Setting(
+        COLUMNS,
+        "Column with the text of --against; repeat to join several. Default: that of the input.",
+        "NAME",
+    ),
+    "against_items_column": _Setting(
+        COLUMNS, "Column with the items of --against. Default: that of the input.", "NAME"
+    ),
+    "against_id_column": _Setting(
+        COLUMNS, "Column with the id of --against. Default: that of the input.", "NAME"
+    ),
     "min_count": _Setting(
-        STAYS, "Cut or mark only words in a window of --min-words that has this many places.", "N"
+        STAYS,
+        "Cut or mark only words in a window of --min-words, or with --level parts, with this many places.",
+        "N",
     ),
     "min_left": _Setting(
-        STAYS, "With --cut, remove a document of which fewer words are left.", "N"
+        STAYS, "With --cut or --level, remove a document of which fewer words are left.", "N"
     ),
     "cut": _Setting(
         OUTPUT, "Write the rows of the input without the passages or items that were found."
@@ -208,7 +233,7 @@ SETTINGS: Final = {
     ),
     "min_words": _Setting(
         OUTPUT,
-        "Minimum number of words of a passage; default 8, with --edits 18 that agree.",
+        "Minimum number of words of a passage, default 8, with --edits 18 that agree; with --level, of a part.",
         "N",
         int,
     ),
@@ -239,7 +264,9 @@ SETTINGS: Final = {
         WORK, "Number of threads; default one per core. Never changes a result.", "N", int
     ),
 }
-_REPEATABLE: Final = frozenset({"ignore", "text_column", "item_column", "against", "spark_conf"})
+_REPEATABLE: Final = frozenset(
+    {"ignore", "text_column", "item_column", "against", "against_text_column", "spark_conf"}
+)
 
 # The settings about passages of two texts.
 PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")
@@ -262,11 +289,12 @@ INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
     *(*COLUMN_SETTINGS, "format", "encoding", "lines", "delimiter", "max_document"),
-    *("against", "only_against", "strict", "engine", "master", "spark_conf", "memory", "threads"),
+    *("against", "only_against", "against_text_column", "against_items_column"),
+    *("against_id_column", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 
-class _Seed(click.ParamType[Any]):
+class _Seed(click.ParamType):  # type: ignore[type-arg]
     """A whole number, or `random`."""
 
     name = "seed"
@@ -310,6 +338,18 @@ class Command(click.Command):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records, col_max=34)
+
+
+class NumberOrAll(click.ParamType):  # type: ignore[type-arg]
+    """A whole number, or `all`."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number, or `all`."""
+        return ALL if value == ALL else int(click.INT.convert(value, param, ctx))
 
 
 def settings(*names: str) -> Callable[[Function], Function]:

@@ -18,6 +18,7 @@ from neardup.config import Config
     *options.INPUT_SETTINGS,
     *options.RUN_SETTINGS,
     *options.PASSAGE_SETTINGS,
+    "one_to_one",
     "audit",
     "overwrite",
 )
@@ -34,6 +35,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs pages.jsonl -o pairs.csv --threshold 0.6 --recall 0.999
       neardup pairs pages.jsonl -o pairs.parquet --method exact    every pair, none missed
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   also pairs with old documents
+      neardup pairs ours.csv -o links.csv --against theirs.csv --one-to-one
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
       neardup pairs essays/ -o pairs.jsonl --passages --edits      who copied what from whom

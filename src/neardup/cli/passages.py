@@ -12,7 +12,17 @@ from neardup.config import DEFAULT_MIN_WORDS, Config
 _SETTINGS: Final = (
     *("fold_numbers", "normalise", "fold_accents", "html", "html_content", "seed"),
     *("text_column", "id_column", "group_column", "format", "encoding", "lines", "delimiter"),
-    *("max_document", "against", "only_against", "min_count", "min_left", "cut", "mark"),
+    *(
+        "max_document",
+        "against",
+        "only_against",
+        "against_text_column",
+        "against_id_column",
+        "min_count",
+        "min_left",
+        "cut",
+        "mark",
+    ),
     *("dry_run", "overwrite", "strict", "memory", "threads"),
 )
 

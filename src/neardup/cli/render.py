@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
     from neardup.jobs.tune import Tuning
-    from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+    from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 
 MAX_MEMBERS: Final = 50
 MAX_SHOWN_PASSAGES: Final = 5
@@ -165,6 +165,22 @@ def passages_summary(report: PassagesReport, out: str) -> None:
             f"Repeated: {report.repeated_words:,} of {report.num_words:,} words ({share:.1%}). "
             f"Read {amount(report.bytes_read, BYTES)} of text in {report.seconds:.1f} s.",
             f"Written to {out}: {', '.join(written)}",
+        ]
+    )
+
+
+def parts_summary(report: PartsReport, out: str) -> None:
+    """Print how many paragraphs or lines a run removed, and where the tables were written."""
+    share = report.removed_words / max(report.num_words, 1)
+    removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
+    rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
+    parts = counted(report.num_parts, f"repeated {report.config.level}")
+    action = "marked" if report.config.mark else "removed"
+    _print_lines(
+        [
+            f"{counted(report.documents, 'document')}{removed}{rejected}; {parts} {action}: "
+            f"{report.removed_words:,} of {report.num_words:,} words ({share:.1%}).",
+            *_read_and_written(report, out),
         ]
     )
 
@@ -455,7 +471,7 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     only_a = sum(len(place.words_a) for place in places)
     only_b = sum(len(place.words_b) for place in places)
     if not places:
-        _print_lines(["", "The two texts are equal, word for word."])
+        _print_lines(["", f"The two texts are equal, word for word{_other_ends(text_a, text_b)}."])
         return
     count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
     _print_lines(
@@ -464,6 +480,14 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     titles = f"A  {names[0]}", f"B  {names[1]}"
     ellipsis = _symbols(_console()).ellipsis
     _print_lines(views.lay_out((text_a, text_b), passages, titles, ellipsis))
+
+
+def _other_ends(text_a: str, text_b: str) -> str:
+    """Say if two texts differ in the ends of their lines only."""
+    if text_a == text_b or text_a.replace("\r\n", "\n") != text_b.replace("\r\n", "\n"):
+        return ""
+    with_cr = "A" if text_a.count("\r\n") > text_b.count("\r\n") else "B"
+    return f"; only the ends of their lines differ (CRLF in {with_cr})"
 
 
 def passages(answer: Comparison, texts: tuple[str, str], min_words: int) -> None:

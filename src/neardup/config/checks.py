@@ -8,6 +8,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any, Final
 
 from neardup.errors import ConfigError
@@ -19,6 +20,8 @@ SET_MEASURES: Final = ("jaccard", "containment")
 # Vector measures, which use neither texts nor items.
 VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
 _CONTAINMENT: Final = "containment"
+# What stands for no limit where a number of results is asked for.
+ALL: Final = "all"
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
 
 
@@ -101,6 +104,15 @@ def check_int(
     ):
         bounds = f">= {low}" if high is None else f"from {low} to {high}"
         raise ConfigError(f"`{name}` must be a whole number {bounds}, got {value!r}", hint=hint)
+
+
+def as_count_or_all(name: str, value: Any) -> int | None:
+    """Return a maximum number, None for "all"; None stays None."""
+    if value is None or (isinstance(value, str) and value == ALL):
+        return None
+    count = value if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    check_int(name, count, 1, hint="10 is a common choice; 'all' lists all")
+    return int(count)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

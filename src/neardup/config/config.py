@@ -36,6 +36,7 @@ from neardup.config.setting_types import (
     EngineName,
     FormatName,
     HtmlContent,
+    Level,
     Measure,
     Method,
     Normalise,
@@ -57,9 +58,10 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "normalise": get_args(Normalise),
     "format": get_args(FormatName),
     "rule": get_args(Rule),
+    "level": get_args(Level),
 }
-# None leaves the choice to the files.
-_NONE_GOES: Final = ("format",)
+# None leaves the choice to the files, and compares documents as a whole.
+_NONE_GOES: Final = ("format", "level")
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
 # Only of repeated passages.
@@ -145,18 +147,21 @@ class Config(_BesidesSettings):
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison if the signatures already rule a pair out.
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or
-            "min:COLUMN"; of a repeated passage, which place to keep: "first" or "none".
+            "min:COLUMN"; of a repeated passage, paragraph or line, which place to keep: "first" or "none".
         cluster: "leader" (removed documents are similar to the kept one) or "components"
         (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in
-        keep order.
+        keep order; with `level`, of equal paragraphs or lines, those that stand first.
+        level: remove repeated paragraphs ("paragraph": what blank lines separate) or lines
+            ("line") from the texts, instead of documents; None compares documents. The threshold is then
+            1, equal words in equal order, unless one is given.
         decisions: a file with decisions about single documents, exported from the page of a run:
             `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
         passages: also list the passages that two texts share, for every pair or comparison.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
-        min_words: the least number of words of a passage; with `edits`, of those that agree. None
-            means 8, and 18 with `edits`; of a repeated passage, 50.
+        min_words: the least number of words of a passage; with `edits`, of those that agree; with
+            `level`, of a paragraph or line. None means 8, and 18 with `edits`; of a repeated passage, 50.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
@@ -193,9 +198,15 @@ class Config(_BesidesSettings):
         against: files, finished runs (a folder, a folder of them, a glob) or an index, whose
         documents are always kept.
         only_against: compare the input with `against` only, not with itself.
+        one_to_one: of pairs, list only those of an input document and a document of `against` that are
+            each other's most similar partner.
+        against_text_column: the column with the text of the documents of `against`, or several; None
+            takes that of the input.
+        against_items_column: the column with their items; None takes that of the input.
+        against_id_column: the column with their ids; None takes that of the input.
         min_count: cut or mark only words in a window of `min_words` words that stands in at least
-        this many places.
-        min_left: with cut=True, remove a document of which fewer words are left.
+        this many places; with `level`, remove only paragraphs or lines that do.
+        min_left: with cut=True or `level`, remove a document of which fewer words are left.
         cut: write the rows of the input without the repeated passages in their text.
         item_column: the column of the items of benchmarks in `against`; several are joined in order.
         rule: when a document contains an item of a benchmark: "coverage" (a span has `threshold` of its
@@ -237,6 +248,7 @@ class Config(_BesidesSettings):
     keep: str = "first"
     cluster: Cluster = "leader"
     per_cluster: int = 1
+    level: Level | None = None
     decisions: str | None = None
     pairs: bool = False
     passages: bool = False
@@ -264,6 +276,10 @@ class Config(_BesidesSettings):
     max_document: int = DEFAULT_MAX_DOCUMENT
     against: tuple[str, ...] = ()
     only_against: bool = False
+    one_to_one: bool = False
+    against_text_column: str | tuple[str, ...] | None = None
+    against_items_column: str | None = None
+    against_id_column: str | None = None
     min_count: int = 2
     min_left: int = 1
     cut: bool = False
@@ -310,9 +326,12 @@ class Config(_BesidesSettings):
         check_together(self)
 
     def _check_columns(self) -> None:
-        for name in ("text_column", "item_column"):
+        for name in ("text_column", "item_column", "against_text_column"):
             self._set(name, as_columns(name, getattr(self, name)))
-        for name in ("id_column", "items_column", "vector_column", "group_column", "common_by"):
+        for name in (
+            *("id_column", "items_column", "vector_column", "group_column", "common_by"),
+            *("against_items_column", "against_id_column"),
+        ):
             if getattr(self, name) is not None:
                 check_type(name, getattr(self, name), str, "the name of a column, or None")
                 check_text(name, getattr(self, name))

@@ -172,6 +172,33 @@ def _check_against(config: Any) -> None:
             "`only_against` needs `against`: there is nothing to compare the input with",
             hint="name the documents to compare with: against='benchmark.jsonl'",
         )
+    if config.one_to_one and not config.against:
+        raise ConfigError(
+            "`one_to_one` needs `against`: it links the input to other documents",
+            hint="name these documents: against='catalogue.jsonl'",
+        )
+    if config.one_to_one and config.audit:
+        raise ConfigError(
+            "`one_to_one` and `audit` cannot be combined: the list does not have all pairs that were found",
+            hint="leave `one_to_one` out to measure the recall",
+        )
+    for name in ("against_text_column", "against_items_column", "against_id_column"):
+        if getattr(config, name) is not None and not config.against:
+            raise ConfigError(
+                f"`{name}` needs `against`: it names a column of its documents",
+                hint=f"leave `{name}` out, or name the documents: against='benchmark.jsonl'",
+            )
+    has_items = config.items_column is not None
+    if config.against_items_column is not None and not has_items:
+        raise ConfigError(
+            "`against_items_column` needs `items_column`: the input is compared by its text",
+            hint="name the column of the input in `items_column`, or leave `against_items_column` out",
+        )
+    if config.against_text_column is not None and (has_items or config.measure in VECTOR_MEASURES):
+        raise ConfigError(
+            "`against_text_column` needs an input that is compared by its text",
+            hint="leave `against_text_column` out; `against_items_column` names a column of items",
+        )
     if config.only_against and config.cluster == "components":
         raise ConfigError(
             "`only_against` and cluster 'components' cannot be combined: no chains are built",

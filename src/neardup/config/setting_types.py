@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 Unit = Literal["word", "char"]
 Method = Literal["auto", "lsh", "exact"]
@@ -17,6 +17,7 @@ Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
 Normalise = Literal["nfc", "nfkc"]
+Level = Literal["paragraph", "line"]
 Rule = Literal["coverage", "ngram13"]
 FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"]
 Contained = Literal["query", "neighbour", "either"]
@@ -44,6 +45,7 @@ class RunSettings(TypedDict, total=False):
     keep: str
     cluster: Cluster
     per_cluster: int
+    level: Level | None
     decisions: str | os.PathLike[str] | None
     pairs: bool
     passages: bool
@@ -69,8 +71,12 @@ class RunSettings(TypedDict, total=False):
     lines: bool
     delimiter: str | None
     max_document: int | str
-    against: Paths
+    against: Any  # paths, or documents in memory
     only_against: bool
+    one_to_one: bool
+    against_text_column: str | Sequence[str] | None
+    against_items_column: str | None
+    against_id_column: str | None
     min_count: int
     min_left: int
     cut: bool

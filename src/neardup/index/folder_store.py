@@ -300,23 +300,27 @@ class FolderStore:
         if self._is_forked():
             self._is_closed = True
             return
-        self._merging.close()
-        with self._writing:
-            self._is_closed = True
+        try:
+            self._merging.close()
+        finally:
+            with self._writing:
+                self._release()
+
+    def _release(self) -> None:
+        """Close everything; the lock too if an interrupt or an error comes before the end."""
+        self._is_closed = True
+        try:
             self._opened.close()
             if self._writer is not None:
                 # Raised by the change itself, or waived by durability="fast".
                 with contextlib.suppress(NearDupError):
                     self._log.sync()
-            self._release()
-
-    def _release(self) -> None:
-        self._log.close()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        if self._lock is not None:
-            self._lock.release()
+                self._writer.close()
+                self._writer = None
+            self._log.close()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def _is_forked(self) -> bool:
         return self._process != os.getpid()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,6 +22,7 @@ from neardup.index.facts import Facts, as_time, write_payload
 from neardup.index.filters import filter_of
 from neardup.index.folder_store import FolderStore, make_folder
 from neardup.index.index_folder import bytes_below, check_folder, check_path
+from neardup.index.memory_folder import discard, make_memory_folder
 from neardup.index.readable_index import ReadableIndex, unknown, wanted_ids
 from neardup.index.repair import Repair
 from neardup.index.result_types import (
@@ -64,10 +66,12 @@ class Index(ReadableIndex):
     'a'
     """
 
+    _discard: Callable[[], object] | None = None
+
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | None,
         *,
         store: str = "shingles",
         containment: bool = False,
@@ -78,7 +82,8 @@ class Index(ReadableIndex):
         """Create an empty index in a new folder, and open it.
 
         Args:
-            path: the folder, which must not exist.
+            path: the folder, which must not exist; None for an index in memory, which gives the same
+                answers and is gone once it is closed or no longer used.
             store: what to store of each document: "shingles", "text" (also the text), or
                 "signature" (smallest, but similarities are estimates).
             containment: also store postings of every shingle, so that `query` can search by
@@ -89,6 +94,18 @@ class Index(ReadableIndex):
             settings: fields of Config that define similarity and how files are read.
         """
         check_durability(durability, 0)
+        if path is None:
+            made = cls.create(
+                make_memory_folder(),
+                store=store,
+                containment=containment,
+                durability="fast",  # it does not outlive the process
+                config=config,
+                **settings,
+            )
+            made._is_in_memory = True
+            made._discard = weakref.finalize(made, discard, made._store, made.path, os.getpid())
+            return made
         check_path(path)
         chosen = new_settings(Config.of(config, **settings), store, containment=containment)
         folder = Path(path)
@@ -135,8 +152,10 @@ class Index(ReadableIndex):
         return cls(store, stored, folder)
 
     def close(self) -> None:
-        """Let other processes write; everything inserted is already on disk."""
+        """Let other processes write; everything inserted is already on disk. An index in memory is deleted."""
         self._store.close()
+        if self._discard is not None:
+            self._discard()
 
     def __enter__(self) -> Self:
         return self
@@ -144,11 +163,13 @@ class Index(ReadableIndex):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def insert(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
+    def insert(
+        self, doc_id: str | int, text: Any, *, payload: Any = None, expires: Any = None
+    ) -> None:
         """Store a document; it is on disk when this returns. An id that already exists is an error.
 
         Args:
-            doc_id: its id.
+            doc_id: its id, a string; a whole number becomes its digits.
             text: the text, or the items or vector if the index compares those.
             payload: a small JSON object that is returned with every match.
             expires: when the document disappears: a datetime, or seconds since 1970.
@@ -189,7 +210,7 @@ class Index(ReadableIndex):
 
     def insert_new(
         self,
-        doc_id: str,
+        doc_id: str | int,
         text: Any,
         *,
         on_duplicate: str = "skip",
@@ -249,7 +270,7 @@ class Index(ReadableIndex):
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
         return bulk.insert_new_many(self._store, read, chosen, on_duplicate, progress)
 
-    def put(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> str:
+    def put(self, doc_id: str | int, text: Any, *, payload: Any = None, expires: Any = None) -> str:
         """Insert a document, or replace the one that has its id; return "inserted" or "replaced".
 
         An alias of another document becomes a document of its own. The aliases of a replaced
@@ -283,7 +304,9 @@ class Index(ReadableIndex):
         read, chosen = self._read(source, ids, config, named=True, payload=payload, expires=expires)
         return bulk.put_many(self._store, read, chosen, progress)
 
-    def remove(self, ids: str | Iterable[str] | None = None, *, where: Any = None) -> int:
+    def remove(
+        self, ids: str | int | Iterable[str | int] | None = None, *, where: Any = None
+    ) -> int:
         """Remove documents or aliases by their ids, or documents by their payload; return how many there were.
 
         Args:
@@ -308,7 +331,9 @@ class Index(ReadableIndex):
             )
         return bulk.remove_matching(self._store, is_requested)
 
-    def replace(self, doc_id: str, text: Any, *, payload: Any = None, expires: Any = None) -> None:
+    def replace(
+        self, doc_id: str | int, text: Any, *, payload: Any = None, expires: Any = None
+    ) -> None:
         """Replace the text of an existing document."""
         document = self._document(doc_id, payload, expires)
         sketches = self._sketch(text)
@@ -393,7 +418,7 @@ class Index(ReadableIndex):
             )
         )
 
-    def _document(self, doc_id: str, payload: Any, expires: Any) -> Document:
+    def _document(self, doc_id: str | int, payload: Any, expires: Any) -> Document:
         check_current(self._settings, self.path)
         return Document(
             0, check_id(doc_id), time.time(), as_time("expires", expires), write_payload(payload)

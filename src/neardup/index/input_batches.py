@@ -58,7 +58,10 @@ def one_content(value: Any, config: Config) -> pa.Array:
                 f"the text is not valid Unicode: lone surrogate at character {error.start}"
             ) from error
     if is_plain:
-        raise DataError(f"a document must be a text, got {type(value).__name__}", hint="pass a str")
+        raise DataError(
+            f"a document must be a text, got {type(value).__name__}",
+            hint="pass a str; an index of sets or vectors is created with items_column= or measure=",
+        )
     alone = Config.of(config, strict=False, text_column=None, id_column=None, vector_column=None)
     if config.measure in VECTOR_MEASURES:
         values: Any = np.asarray(value)[None]

@@ -15,6 +15,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -95,7 +96,6 @@ class Merging:
         # Guards the fields below, and is never held for long.
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._is_registered = False
         self._is_due = False
         # At first, an earlier process may have left work; after a full disk, some is left too.
         self._may_be_due = True
@@ -108,6 +108,7 @@ class Merging:
         self._untold: NearDupError | None = None
         self.damage: list[str] = []
         self.num_merges = 0
+        _UNCOLLECTED.add(self)
 
     def note(self, change: folder_view.FolderChange) -> None:
         """Count what a commit has added; start to flush or merge if that is due."""
@@ -127,10 +128,6 @@ class Merging:
                 self._start()
 
     def _start(self) -> None:
-        if not self._is_registered:
-            # A thread that is still working while the interpreter is torn down could crash it.
-            atexit.register(self.stop)
-            self._is_registered = True
         thread = threading.Thread(target=self._run, name="neardup-merging", daemon=True)
         # If the system has no thread left, a later change starts it.
         with contextlib.suppress(RuntimeError):
@@ -169,7 +166,6 @@ class Merging:
         with self._working:
             self._is_stopped = True
         self.finish()
-        atexit.unregister(self.stop)
 
     def stop(self) -> None:
         """End the thread at the next piece of its work, without what it was writing."""
@@ -410,6 +406,17 @@ class Merging:
             numbers = tables.expired(now)
         for chunk in sqlite.chunks(numbers):
             self._home.commit_segments(partial(remove_expired, chunk, now))
+
+
+# Weak: an index that was given up without being closed, as after an interrupt, gives up its lock too.
+_UNCOLLECTED: Final[weakref.WeakSet[Merging]] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """End all threads: one that still works while the interpreter is torn down could crash it."""
+    for merging in list(_UNCOLLECTED):
+        merging.stop()
 
 
 def _too_many(segments: Sequence[StoredSegment], sizes: dict[str, int]) -> list[StoredSegment]:

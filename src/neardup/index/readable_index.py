@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.errors import ConfigError, UnknownIdError
+from neardup.errors import ConfigError, NearDupError, UnknownIdError
 from neardup.events import Warned, as_python_warning
 from neardup.index import bulk
-from neardup.index.facts import FactSource
+from neardup.index.facts import FactSource, read_payload
 from neardup.index.filters import filter_of
 from neardup.index.input_batches import Batch, batches_of, one_content
-from neardup.index.result_types import Match, StoredDocument, match_of, summary_of_rejected
+from neardup.index.result_types import (
+    Match,
+    PassageMatch,
+    StoredDocument,
+    match_of,
+    summary_of_rejected,
+)
 from neardup.index.search import QueryOptions, check_query, search
 from neardup.index.settings import (
     IndexSettings,
@@ -33,6 +40,8 @@ from neardup.measures.registry import measure_of
 class ReadableIndex:
     """What an open index answers, whether or not it can be written; `Index` adds how it is opened and changed."""
 
+    _is_in_memory = False
+
     def __init__(self, store: Store, settings: IndexSettings, path: Path) -> None:
         """Wrap an open store; use `create` or `open` instead."""
         self._store = store
@@ -43,7 +52,7 @@ class ReadableIndex:
         self,
         text: Any,
         *,
-        k: int | None = 10,
+        k: int | Literal["all"] | None = 10,
         threshold: float | None = None,
         where: Any = None,
         since: Any = None,
@@ -53,7 +62,7 @@ class ReadableIndex:
 
         Args:
             text: as for `insert`.
-            k: the maximum number of matches; None lists all.
+            k: the maximum number of matches; "all" lists all.
             threshold: the minimum similarity; by default that of the index, and never below it.
             where: conditions on the payload: {"lang": "de", "day": {"gte": "2026-01-01"}, "site":
                 ["a", "b"]}.
@@ -100,11 +109,45 @@ class ReadableIndex:
         for hit in hits:
             yield match_of(*hit, is_estimate=self._is_estimate)
 
+    def passages(
+        self, text: str, *, min_words: int | None = None, where: Any = None
+    ) -> list[PassageMatch]:
+        """Return the documents that share passages with a text, those that share most of its words first.
+
+        The index must store texts. Every document is found that shares a run of at least `min_words` words, compared as
+        the words of shingles are.
+
+        Args:
+            text: as for `insert`.
+            min_words: the least number of words of a passage; at least the words of a shingle. By default 8, or the
+                words of a shingle if they are more.
+            where: conditions on the payload, as for `query`.
+        """
+        from neardup.index import text_passages
+
+        asked = text_passages.check_passages(self._settings, self.path, min_words, where)
+        contents = one_content(text, self.config)
+        found = self._store.read(
+            lambda view: text_passages.find_passages(view, contents, asked, self._settings)
+        )
+        return [
+            PassageMatch(
+                doc_id=document.doc_id,
+                passages=tuple(shared.passages()),
+                share_text=shared.share_a,
+                share_doc=shared.share_b,
+                payload=read_payload(document),
+                inserted=document.inserted,
+                expires=document.expires,
+            )
+            for document, shared in found
+        ]
+
     def query_many(  # noqa: PLR0913 - all but the first have a default
         self,
         source: Any,
         *,
-        k: int | None = 10,
+        k: int | Literal["all"] | None = 10,
         threshold: float | None = None,
         where: Any = None,
         since: Any = None,
@@ -158,14 +201,15 @@ class ReadableIndex:
             )
         self._options(None, config.threshold)
 
-    def get(self, doc_id: str) -> StoredDocument:
+    def get(self, doc_id: str | int) -> StoredDocument:
         """Return a document by its id or alias, with its text if the index stores texts; raise if it does not exist."""
-        found = self.get_many([doc_id])
+        name = check_id(doc_id)
+        found = self.get_many([name])
         if not found:
-            raise unknown(doc_id)
-        return found[doc_id]
+            raise unknown(name)
+        return found[name]
 
-    def get_many(self, ids: str | Iterable[str]) -> dict[str, StoredDocument]:
+    def get_many(self, ids: str | int | Iterable[str | int]) -> dict[str, StoredDocument]:
         """Return the documents with these ids or aliases, by id or alias; those that do not exist are absent."""
         wanted = wanted_ids(ids, "get_many(['a', 'b'])")
         return self._store.read(lambda view: bulk.get_many(view, wanted))
@@ -204,15 +248,29 @@ class ReadableIndex:
             self._store.read(lambda view: [document.doc_id for document in view.documents()])
         )
 
-    def known_ids(self, ids: Sequence[str]) -> list[str]:
+    def known_ids(self, ids: Sequence[str | int]) -> list[str]:
         """Return those of `ids` that exist, as documents or aliases."""
-        return list(self._store.read(lambda view: view.numbers_of(ids)))
+        wanted = [doc_id if isinstance(doc_id, str) else check_id(doc_id) for doc_id in ids]
+        return list(self._store.read(lambda view: view.numbers_of(wanted)))
 
     def __len__(self) -> int:
         return self._store.read(lambda view: int(view.count()["documents"]))
 
+    def __repr__(self) -> str:
+        config = self.config
+        what = f"{config.measure}, threshold {config.threshold:g}"
+        where = "in memory" if self._is_in_memory else self.path
+        try:
+            num_documents = len(self)
+        except (NearDupError, OSError):  # closed, or damaged
+            return f"<Index {where}: {what}>"
+        return f"<Index {where}: {num_documents:,} document{'s'[: num_documents != 1]}, {what}>"
+
     def __contains__(self, doc_id: object) -> bool:
-        return is_id(doc_id) and bool(self._store.read(lambda view: view.numbers_of([str(doc_id)])))
+        if not is_id(doc_id):
+            return False
+        name = check_id(doc_id)
+        return bool(self._store.read(lambda view: view.numbers_of([name])))
 
     @property
     def config(self) -> Config:
@@ -253,12 +311,11 @@ class ReadableIndex:
 
 def wanted_ids(ids: Any, example: str) -> list[str]:
     """Return one id or several as a list; raise if they cannot be ids."""
+    if isinstance(ids, (str, Integral)):
+        return [check_id(ids)]
     if not isinstance(ids, Iterable):
         raise ConfigError(f"`ids` must be an id or several, got {ids!r}", hint=example)
-    wanted = [ids] if isinstance(ids, str) else list(ids)
-    for doc_id in wanted:
-        check_id(doc_id)
-    return wanted
+    return [check_id(doc_id) for doc_id in ids]
 
 
 def unknown(doc_id: str) -> UnknownIdError:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.index.facts import read_payload
 from neardup.index.store import Document
+
+if TYPE_CHECKING:  # few questions are about passages
+    from neardup.align.shared_passages import Passage
 
 MATCHES: Final = pa.schema(
     [
@@ -74,6 +77,23 @@ class Match:
     expires: float | None = None
     containment_query: float | None = None
     containment_doc: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PassageMatch:
+    """A document of the index that shares passages with a text.
+
+    passages: as `neardup.passages` lists them, a being the text and b the document; share_text, share_doc: the share of
+    the words of each that lie in a passage.
+    """
+
+    doc_id: str
+    passages: tuple[Passage, ...]
+    share_text: float
+    share_doc: float
+    payload: dict[str, Any] | None = None
+    inserted: float = 0.0
+    expires: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from neardup.config import Config
-from neardup.config.checks import as_float, check_real
+from neardup.config.checks import as_count_or_all, as_float, check_real
 from neardup.errors import ConfigError
 from neardup.index.filters import filter_of
 from neardup.index.segment import estimated_similarities
@@ -45,9 +45,8 @@ def check_query(
     containment: Any = None,
 ) -> QueryOptions:
     """Return the options of queries; raise if the index cannot answer them."""
-    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
-        raise ConfigError(f"`k` must be a whole number >= 1, or None for all, got {k!r}")
-    k = None if k is None else min(k, _MAX_MATCHES)
+    most = as_count_or_all("k", k)
+    k = None if most is None else min(most, _MAX_MATCHES)
     if containment is None:
         return QueryOptions(
             k, _least_similarity(threshold, settings.config), filter_of(where, since)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import reprlib
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -55,6 +57,7 @@ _OF_RUNS: Final = frozenset(
             "master",
             "spark_conf",
             "per_cluster",
+            "level",
         ),
     }
 )
@@ -253,8 +256,14 @@ def is_id(value: Any) -> bool:
 
 
 def check_id(doc_id: Any) -> str:
-    """Return an id, or raise."""
-    check_type("doc_id", doc_id, str, "a string")
+    """Return an id, or raise; a whole number becomes its digits, as ids of a source do."""
+    if isinstance(doc_id, Integral) and not isinstance(doc_id, bool):
+        return str(int(doc_id))
+    if not isinstance(doc_id, str):
+        raise ConfigError(
+            f"`doc_id` must be a string or a whole number, got {reprlib.repr(doc_id)}",
+            hint="the id comes first, then the document",
+        )
     try:
         doc_id.encode()
     except UnicodeEncodeError as error:

@@ -128,6 +128,8 @@ def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> s
         # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that
         # threads have made.
         connection.execute("PRAGMA synchronous = NORMAL")
+        # On macOS, a sync otherwise leaves the data in the cache of the drive.
+        connection.execute("PRAGMA fullfsync = ON")
         # `Merging` copies the log into the file in its thread; only a log that grows faster is
         # copied by a commit.
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_LOG_PAGES}")
@@ -460,13 +462,13 @@ def checked_segment(row: tuple[Any, ...]) -> StoredSegment:
     """Return an entry of the list of segments; raise if its name is not one that we give to files."""
     name, num_docs, digest = row
     if not isinstance(name, str) or not SEGMENT_NAME.fullmatch(name):
-        raise damaged(f"{name!r} is not the name of a segment")
+        raise damaged(f"{FILE} lists {name!r}, which is not the name of a segment")
     if (
         not isinstance(num_docs, int)
         or not isinstance(digest, bytes)
         or len(digest) != _SEGMENT_DIGEST_BYTES
     ):
-        raise damaged(f"the entry of the segment {name} cannot be read")
+        raise damaged(f"the entry of the segment {name} in {FILE} cannot be read")
     return StoredSegment(name, num_docs, digest)
 
 

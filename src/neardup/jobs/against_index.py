@@ -46,7 +46,10 @@ _KNOWN: Final = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
-_NOT_HERE: Final = ("passages", "pairs", "audit", "ignore", "ignore_common", "decisions")
+_NOT_HERE: Final = (
+    *("passages", "pairs", "audit", "ignore", "ignore_common", "decisions"),
+    *("against_text_column", "against_items_column", "against_id_column"),
+)
 
 
 def indexes_of(config: Config) -> list[str]:

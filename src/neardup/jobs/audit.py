@@ -34,7 +34,7 @@ from neardup.io.finished import finished_run
 from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
 from neardup.measures.registry import measure_of
-from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, AuditSample, draw, draw_keys
 from neardup.theory.plan import Plan
 
@@ -114,6 +114,11 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
         raise ConfigError(
             f"audit supports only the measure 'jaccard', got {run.config.measure}",
             hint="compare a sample with neardup.compare, or plan for a higher recall",
+        )
+    if run.config.one_to_one:
+        raise ConfigError(
+            "this run lists only pairs of best partners, so its recall cannot be measured",
+            hint="audit a run without `one_to_one`",
         )
     if run.config.pairs and run.listed is None:
         watch.warn(
@@ -436,27 +441,43 @@ def audited_memory(
     load: Callable[[str], pa.Table | None],
 ) -> Audited:
     """Return a run on documents in memory as an audit sees it; `load` returns a table that it reported, by name."""
+    num_references = read.num_references
+    own_ids = read.ids.slice(num_references)
+    reference_ids = read.ids.slice(0, num_references)
 
-    def reported(table: pa.Table, *ends: tuple[str, str]) -> Iterator[pa.Table]:
-        rows = []
-        for doc_id, row in ends:
-            if row in table.column_names:
-                rows.append(table.column(row))
-            else:
-                rows.append(pc.index_in(table.column(doc_id), read.ids).cast(pa.int64()))
+    def rows_of(table: pa.Table, doc_id: str, row: str, *, may_be_against: bool) -> Any:
+        """Return the rows that a table names; `is_against` says so of reference documents."""
+        ids = table.column(doc_id)
+        has_rows = row in table.column_names
+        own = table.column(row) if has_rows else pc.index_in(ids, own_ids).cast(pa.int64())
+        own = pc.add(own, num_references)
+        if not (may_be_against and num_references):
+            return own
+        ahead = table.column(row) if has_rows else pc.index_in(ids, reference_ids).cast(pa.int64())
+        return pc.if_else(table.column("is_against"), ahead, own)
+
+    def reported(
+        table: pa.Table, own: tuple[str, str], other: tuple[str, str]
+    ) -> Iterator[pa.Table]:
+        rows = [
+            rows_of(table, *own, may_be_against=False),
+            rows_of(table, *other, may_be_against=True),
+        ]
         yield pa.table([*rows, table.column("similarity")], schema=schema.ROW_PAIRS)
 
     removed = load("removed")
     pairs = load("pairs")
 
     def reported_pairs() -> Iterator[pa.Table]:
-        return reported(pairs, ("doc_a", "row_a"), ("doc_b", "row_b"))
+        for table in reported(pairs, ("doc_b", "row_b"), ("doc_a", "row_a")):
+            row_b, row_a, similarity = table.columns
+            yield pa.table([row_a, row_b, similarity], schema=schema.ROW_PAIRS)
 
     return Audited(
         documents=documents,
         plan=plan,
         config=config,
-        num_documents=read.documents.num_rows,
+        num_documents=read.num_own,
         removed=lambda: reported(removed, ("doc_id", "row"), ("kept_id", "kept_row")),
         listed=None if pairs is None else reported_pairs,
         name=lambda pairs: name_pairs(read, pairs),
@@ -465,7 +486,7 @@ def audited_memory(
 
 def audit_finished(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
     """Audit a finished run on files, with the threads and the memory of `config`."""
-    if isinstance(report, PassagesReport | ContaminationReport):
+    if isinstance(report, PassagesReport | ContaminationReport | PartsReport):
         raise DataError(
             "this run searched texts and compared no documents, so there are no pairs to audit",
             hint="audit a run of neardup dedup",

@@ -17,6 +17,7 @@ from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.documents import in_memory
 from neardup.jobs.source import items_or_source
+from neardup.kernels.sketch import NO_SHINGLES
 from neardup.measures.jaccard import set_signatures, text_sets, text_signatures
 from neardup.theory.plan import plan_for
 
@@ -218,6 +219,47 @@ def signatures(
         text_signatures(chunk, chosen, signed[done : done + len(chunk)])
         done += len(chunk)
     return signed
+
+
+def estimate(
+    a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]
+) -> float | npt.NDArray[np.float64]:
+    """Return the Jaccard similarity estimated from two signatures: the share of their slots that agree.
+
+    Its standard error is at most sqrt(J (1 - J) / num_perm). A signature without shingles is similar to none.
+
+    Args:
+        a: a signature, as a row of `signatures`; or several, one per row.
+        b: another one, of the same settings; or as many.
+
+    >>> tea, both = signatures(items=[["tea", "milk"], ["tea", "milk", "mint"]])
+    >>> 0.5 < estimate(tea, both) < 0.85
+    True
+    """
+    for name, slots in (("a", a), ("b", b)):
+        if (
+            not isinstance(slots, np.ndarray)
+            or slots.dtype != np.uint32
+            or slots.ndim not in (1, 2)
+        ):
+            raise DataError(
+                f"`{name}` must be a signature of uint32, or rows of them, got {_described(slots)}",
+                hint="neardup.signatures(texts) makes them; neardup.compare(a, b) takes two texts",
+            )
+    if a.shape[-1] != b.shape[-1] or (a.ndim == b.ndim and a.shape != b.shape) or not a.shape[-1]:
+        raise DataError(
+            f"signatures of the same settings have the same number of slots, got {a.shape} and {b.shape}",
+            hint="make both with the same num_perm, one row each, or as many",
+        )
+    are_empty = (a == NO_SHINGLES).all(axis=-1) | (b == NO_SHINGLES).all(axis=-1)
+    found = np.where(are_empty, 0.0, (a == b).mean(axis=-1))
+    return found if found.ndim else float(found)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} of shape {value.shape}"
+    return type(value).__name__
 
 
 def jaccard(a: Collection[Any] | npt.NDArray[Any], b: Collection[Any] | npt.NDArray[Any]) -> float:

@@ -63,6 +63,7 @@ _FIXED: Final[dict[str, Any]] = {
     "ignore_common": None,
     "common_by": None,
     "text_out": None,
+    "level": None,
     "decisions": None,
     "pairs": False,
     "audit": False,

@@ -21,9 +21,11 @@ from neardup.report import Report
 
 # Similar ids are searched among this many.
 _MANY_IDS = 100_000
+# How many documents removed for a kept one are named in a line.
+_SHOWN: Final = 5
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Explanation:
     """Why a document was removed, or which documents were removed in its favour.
 
@@ -52,6 +54,25 @@ class Explanation:
     comparison: Comparison | None
     members: Sequence[tuple[Any, float]]
     reason: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Explanation: {self}>"
+
+    def __str__(self) -> str:
+        named = _named(self.doc_id, self.file, self.row)
+        if self.kept_id is not None:
+            kept = _named(self.kept_id, self.kept_file, self.kept_row)
+            return f"{named} was removed: {kept} was kept, {self.measure} {self.similarity:.4f}"
+        if not self.members:
+            return f"{named} was kept: {self.reason}"
+        shown = ", ".join(f"{doc_id} ({close:.4f})" for doc_id, close in self.members[:_SHOWN])
+        more = ", ..." if len(self.members) > _SHOWN else ""
+        return f"{named} was kept, and {len(self.members):,} removed for it: {shown}{more}"
+
+
+def _named(doc_id: Any, file: str | None, row: int | None) -> str:
+    """Name a document, by its location too if it came from a file."""
+    return f"{doc_id}" if file is None else f"{doc_id} ({file} row {row})"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +213,7 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
         doc_id=doc_id,
         row=own,
         kept_id=kept_id,
-        kept_row=kept_row,
+        kept_row=kept_row if kept_row >= 0 else None,  # one of `against`
         similarity=similarity,
         config=report.config,
     )
@@ -237,6 +258,7 @@ def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
     """Return the position of a document in the source."""
     if isinstance(doc_id, str):
         check_text("doc_id", doc_id)
+    texts = texts.filter(pc.greater_equal(texts.column("row"), 0))  # without those of `against`
     ids = texts.column("doc_id")
     is_known = isinstance(doc_id, str) == pa.types.is_string(ids.type)
     if is_known:
@@ -279,7 +301,8 @@ def _read_document(run: Path, file: str, row: int, config: Config) -> pa.RecordB
             hint="the texts of an index cannot be compared; removed.parquet names them",
         )
     try:
-        return finished_run.read_documents_row(finished_run.find_again(entry, config), row, config)
+        again = finished_run.find_again(entry, config)
+        return finished_run.read_documents_row(again, row, finished_run.settings_for(entry, config))
     except DataError as error:
         raise DataError(
             f"the text of row {row} of {entry['path']} cannot be read: {error.message}",

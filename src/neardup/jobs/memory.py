@@ -17,16 +17,19 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.events import Watch
 from neardup.io.documents import in_memory
 from neardup.io.documents.memory_tables import MemoryTables
+from neardup.io.finished.run_folders import kept_of_runs
 from neardup.jobs.audit import audited_memory, measure
 from neardup.jobs.run import Counts, Results, RowCounts, report_on, settings_again, warn_of_recall
 from neardup.jobs.templates import warn_of_templates
-from neardup.report import Report
+from neardup.report import Report, count_references
 from neardup.stages.select import select_again, thin_table
 from neardup.theory.plan import Plan, plan_for
 
 
-def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch) -> MemoryRun:
-    """Read documents in memory."""
+def read_memory(
+    source: Any, ids: Sequence[Any] | None, config: Config, watch: Watch, against: Any = None
+) -> MemoryRun:
+    """Read documents in memory; `against`: reference documents in memory, else the settings may name files."""
     with watch.stage("read"):
         read = in_memory.read(source, config, ids=ids)
     config = in_memory.with_dimension(read, config)
@@ -34,6 +37,17 @@ def read_memory(source: Any, ids: Sequence[Any] | None, config: Config, watch: W
         from neardup.jobs.text_out import write_texts_in_memory
 
         write_texts_in_memory(read, config)
+    if config.against:
+        from neardup.io.documents import references as ahead  # few runs have any
+
+        with watch.stage("read"):
+            if against is None:
+                references = ahead.read_reference_files(kept_of_runs(config.against), config)
+            else:
+                if isinstance(source, in_memory.ItemSets):
+                    against = in_memory.ItemSets(against)
+                references = ahead.read_references(against, config)
+            read = ahead.with_references(read, references)
     run = MemoryRun(read=read, config=config, plan=plan_for(config))
     if config.ignore_common is None:
         return run
@@ -64,7 +78,8 @@ class MemoryRun:
     @property
     def source(self) -> in_memory.InMemoryDocuments:
         """The documents, as one part."""
-        return in_memory.InMemoryDocuments(self.documents, self.read.original.num_rows)
+        read = self.read
+        return in_memory.InMemoryDocuments(self.documents, len(read.ids), read.num_references)
 
     @property
     def engine(self) -> LocalEngine:
@@ -88,10 +103,19 @@ class MemoryRun:
             )
         audited = partial(audited_memory, read, self.source, outcome.plan, self.config)
         bare = dataclasses.replace(outcome, row_pairs=None, sketches=None)
-        rows = RowCounts(read.documents.num_rows, read.rejected.num_rows, read.first_rejected)
-        text_bytes = pc.sum(pc.binary_length(read.documents.column("text"))).as_py() or 0
+        rows = RowCounts(read.num_own, read.rejected.num_rows, read.first_rejected)
+        own_texts = read.own_documents().column("text")
+        text_bytes = pc.sum(pc.binary_length(own_texts)).as_py() or 0
+        kept_rows = outcome.selection.column("kept_row")
         return Results(
-            counts=Counts.of(outcome, rows, text_bytes, self.config.threshold),
+            counts=Counts.of(
+                outcome,
+                rows,
+                text_bytes,
+                self.config.threshold,
+                removed_against=count_references(kept_rows, read.num_references),
+                against=_count_references(read),
+            ),
             num_pairs=None if row_pairs is None else row_pairs.num_rows,
             common_shingles=None if self.common is None else self.common.num_rows,
             columns=read.columns,
@@ -116,6 +140,8 @@ class MemoryRun:
         documents = self.documents
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
         members = select_again(documents, row_pairs, config)
+        is_own = pc.greater_equal(members.column("row"), self.read.num_references)
+        members = members.filter(is_own)
         at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())
         priority = documents.column("priority").to_numpy()[at]
         chosen = dataclasses.replace(
@@ -128,3 +154,11 @@ class MemoryRun:
         watch = Watch()
         warn_of_recall(plan, watch)
         return report_on(chosen, dataclasses.replace(self, config=config, plan=plan), watch)
+
+
+def _count_references(read: in_memory.InMemorySource) -> RowCounts | None:
+    references = read.references
+    if references is None:
+        return None
+    num_documents = references.documents.num_rows
+    return RowCounts(num_documents, references.rejected.num_rows, references.first_rejected)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from neardup import schema
 from neardup.config import Config
-from neardup.config.checks import check_choice
+from neardup.config.checks import as_count_or_all, check_choice
 from neardup.config.setting_types import Contained
 from neardup.engines.local.blas import one_blas_thread
 from neardup.engines.local.engine import LocalEngine
@@ -184,18 +184,13 @@ def check_wanted(k: Any, contained: Any, config: Config) -> Wanted:
             f"`contained` needs the measure 'containment', got {config.measure!r}",
             hint="pass measure='containment'",
         )
-    if k is None:
-        if not config.is_threshold_given:
-            raise ConfigError(
-                "`k` None lists all neighbours above a threshold, but no threshold is given",
-                hint="pass threshold=0.5, for example, or a number k",
-            )
-        return Wanted(None, contained)
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+    most = as_count_or_all("k", k)
+    if most is None and not config.is_threshold_given:
         raise ConfigError(
-            f"`k` must be a whole number >= 1, got {k!r}", hint="10 is a common choice"
+            "`k` 'all' lists all neighbours above a threshold, but no threshold is given",
+            hint="pass threshold=0.5, for example, or a number k",
         )
-    return Wanted(int(k), contained)
+    return Wanted(most, contained)
 
 
 def check_settings(config: Config) -> None:

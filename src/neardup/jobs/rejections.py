@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from neardup.config import Config
 from neardup.config.checks import VECTOR_MEASURES
-from neardup.errors import StaleError
+from neardup.errors import StartOverError
 from neardup.io.columns.rejected_rows import RejectedRow, RejectionCode, code_of
 from neardup.io.documents.notes import Notes
 
@@ -41,13 +41,13 @@ def first_rejected(notes: Notes, *, references: bool = False) -> RejectedRow:
     return name_rejected(first)
 
 
-def all_rejected(count: int, first: RejectedRow, config: Config) -> StaleError:
+def all_rejected(count: int, first: RejectedRow, config: Config) -> StartOverError:
     """Return the error of a run without a usable row."""
     if count == 1:
         message = f"the only row was rejected: {first}"
     else:
         message = f"all {count:,} rows were rejected; the first is {first}"
-    return StaleError(message, hint=_hint_for(first, config))
+    return StartOverError(message, hint=_hint_for(first, config))
 
 
 def most_rejected(num_rejected: int, num_rows: int, first: RejectedRow, config: Config) -> str:

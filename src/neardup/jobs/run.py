@@ -211,7 +211,7 @@ def _warn(counts: Counts, config: Config, watch: Watch) -> None:
         if not against.documents:
             raise DataError(
                 f"no row of `against` can be used; the first is {first}",
-                hint="its files need the same column names as the input",
+                hint="name its columns in `against_text_column`, `against_items_column` or `against_id_column`",
             )
         if against.rejected == 1:
             watch.warn(f"1 row of `against` was rejected: {first}")

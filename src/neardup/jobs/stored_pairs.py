@@ -40,7 +40,9 @@ def load_run(path: Path) -> Report:
     """Open the output of a finished run on files, which can be selected again by its stored pairs."""
     report = finished_run.restore(path)
     is_list = report.config.asks_containment and not path.is_dir()
-    return dataclasses.replace(report, select_again=None if is_list else select_stored)
+    return dataclasses.replace(
+        report, select_again=None if is_list else select_stored, lists_pairs=not path.is_dir()
+    )
 
 
 def list_stored(run: Path, target: Path, config: Config) -> Report:

@@ -49,6 +49,12 @@ def plot(
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
+
+        class ShownFigure(Figure):
+            """A figure that a notebook shows, also where pyplot was never imported."""
+
+            def _repr_png_(self) -> bytes:
+                return _picture(self, "png")
     except ImportError as error:
         raise MissingExtraError(
             "drawing needs the package matplotlib", hint="pip install 'neardup[plot]'"
@@ -61,20 +67,26 @@ def plot(
         "font.size": 10,
     }
     with mpl.rc_context(mpl.rcParamsDefault | style):
-        figure = Figure(figsize=(8, 5.5), layout="constrained")
+        figure = ShownFigure(figsize=(8, 5.5), layout="constrained")
         _draw(figure.add_subplot(), plan, other, _distances(plan) if by_distance else _SIMILARITIES)
         # Inside the axes it would hide part of a curve.
         figure.legend(loc="outside lower center", ncols=2)
         if path is None:
             return figure
-        if kind == "svg":
-            metadata: dict[str, Any] = {"Date": None, "Creator": None}
-        else:
-            metadata = {"Software": None}
-        picture = io.BytesIO()
-        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
-    Path(path).write_bytes(picture.getvalue())
+        picture = _picture(figure, kind)
+    Path(path).write_bytes(picture)
     return figure
+
+
+def _picture(figure: Any, kind: str | None) -> bytes:
+    """Return a figure as the bytes of a file, without a date or a version."""
+    if kind == "svg":
+        metadata: dict[str, Any] = {"Date": None, "Creator": None}
+    else:
+        metadata = {"Software": None}
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
+    return picture.getvalue()
 
 
 class _Axis(NamedTuple):

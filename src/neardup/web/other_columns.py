@@ -62,9 +62,10 @@ class OtherColumns:
         return self._tables[at]
 
     def _read(self, at: int) -> pa.Table | None:
-        config = self._run.report.config
+        entry = self._run.report.inputs[at]
+        config = finished_run.settings_for(entry, self._run.report.config)
         try:
-            file = finished_run.find_again(self._run.report.inputs[at], config)
+            file = finished_run.find_again(entry, config)
             if file.size * (_GROWTH if file.compression else 1) > _MAX_BYTES:
                 return None
             form = formats.load(file.format)

@@ -127,8 +127,13 @@ class RunView:
 
     def has_key(self, key: int) -> bool:
         """Whether a key is one of the run; it may be of a blank or rejected row."""
-        end = self.first_keys[-1] if self.is_from_files else self.num_rows
-        return 0 <= key < int(end)
+        if self.is_from_files:
+            return 0 <= key < int(self.first_keys[-1])
+        texts = self.report.load("texts")
+        first = 0  # reference documents have negative positions
+        if texts is not None and texts.num_rows:
+            first = min(0, texts.column("row")[0].as_py())
+        return first <= key < self.num_rows
 
     @property
     def num_rows(self) -> int:
@@ -203,7 +208,10 @@ class RunView:
         report = self.report
         if not self.is_from_files:
             texts = report.load("texts")
-            return None if texts is None else texts.column("row").to_numpy()
+            if texts is None:
+                return None
+            rows: I64 = texts.column("row").to_numpy()
+            return rows[rows >= 0]
         own = [at for at, entry in enumerate(report.inputs) if not entry["ahead"]]
         if sum(report.inputs[at]["rows"] for at in own) != report.documents:
             return None

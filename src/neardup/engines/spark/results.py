@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from neardup.engines.spark.documents import FileSource, FrameSource
@@ -19,6 +20,17 @@ def with_ids(table: DataFrame, row: str, doc_id: str, ids: DataFrame) -> DataFra
     known = ids.select(F.col("row").alias("known_row"), F.col("doc_id").alias(doc_id))
     named = table.join(known, F.col(row) == F.col("known_row"), "left")
     return named.drop("known_row")
+
+
+def mutual_pairs(row_pairs: SparkTable, columns: pa.Schema) -> SparkTable:
+    """Return the pairs of two documents that are each other's most similar partner; ties by row, the smallest first."""
+    similarity = F.col("similarity").desc()
+    by_a = Window.partitionBy("row_a").orderBy(similarity, "row_b")
+    by_b = Window.partitionBy("row_b").orderBy(similarity, "row_a")
+    ranked = row_pairs.frame.withColumn("rank_of_b", F.row_number().over(by_a))
+    ranked = ranked.withColumn("rank_of_a", F.row_number().over(by_b))
+    mutual = ranked.where((F.col("rank_of_a") == 1) & (F.col("rank_of_b") == 1))
+    return SparkTable(mutual.select(*columns.names))
 
 
 def cluster_rows(documents: DataFrame, members: DataFrame) -> DataFrame:

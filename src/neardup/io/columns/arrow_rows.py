@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.errors import DataError, StaleError
+from neardup.errors import DataError, StartOverError
 from neardup.io.columns.column_checks import (
     column_at,
     is_bytes,
@@ -58,7 +58,7 @@ def readable(file: InputFile, kind: str) -> Iterator[None]:
     try:
         yield
     except UnsortableError as error:
-        raise StaleError(
+        raise StartOverError(
             f"{file.path}: {error}", hint="order by a number, a text or a date"
         ) from error
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:

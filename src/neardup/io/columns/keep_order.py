@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.errors import StaleError
+from neardup.errors import StartOverError
 from neardup.io.columns.scores import SCORES
 
 I64 = npt.NDArray[np.int64]
@@ -63,9 +63,9 @@ def rank(batches: Iterable[pa.RecordBatch], num_rows: int, keep: str) -> I64:
     return ranks
 
 
-def mixed_kinds(keep: str) -> StaleError:
+def mixed_kinds(keep: str) -> StartOverError:
     """Return the error for a column that holds numbers and texts."""
-    return StaleError(
+    return StartOverError(
         f"`keep` orders by {keep.partition(':')[2]!r}, which contains both numbers and texts",
         hint="give the column one type",
     )

@@ -20,6 +20,23 @@ def is_matrix(source: Any) -> bool:
     return (isinstance(source, np.ndarray) and source.ndim == 2) or _is_sparse(source)
 
 
+def are_signatures(rows: list[Any], num_perm: int) -> bool:
+    """Whether rows look like signatures: arrays of as many slots each."""
+    return bool(rows) and all(
+        isinstance(row, np.ndarray) and row.dtype == np.uint32 and row.shape == (num_perm,)
+        for row in rows
+    )
+
+
+def signatures_error(argument: str) -> DataError:
+    """Return the error for signatures in place of documents."""
+    return DataError(
+        f"`{argument}` is an array of uint32, as signatures are, which cannot be compared as documents",
+        hint="pass the documents themselves; neardup.estimate(a, b) compares two signatures, and "
+        ".astype('int64') makes numbers of items of them",
+    )
+
+
 def item_column(matrix: Any, config: Config) -> pa.Array:
     """Return a matrix as a column of items, named by column number, with weights if the measure uses them."""
     is_weighted = config.measure == "weighted"
@@ -57,6 +74,8 @@ def _item_numbers(matrix: npt.NDArray[Any]) -> pa.Array:
             f"`items` is a matrix of 0 and 1 of the type {matrix.dtype}, which would be read as item numbers",
             hint="pass matrix.astype(bool): one row per document, True where it has the item of that column",
         )
+    if matrix.dtype == np.uint32:
+        raise signatures_error("items")
     num_rows, num_columns = matrix.shape
     return _lists(np.full(num_rows, num_columns), pa.array(matrix.reshape(-1)))
 

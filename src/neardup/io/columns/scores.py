@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.errors import StaleError
+from neardup.errors import StartOverError
 
 # A number as a double plus the remainder that the double cannot hold (integers above 2**53), or a
 # text.
@@ -19,7 +19,7 @@ _UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY: Final = 86_400 * 10**9
 
 
-class UnsortableError(StaleError):
+class UnsortableError(StartOverError):
     """The values of a column have no order."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NoReturn
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.config.checks import VECTOR_MEASURES
+from neardup.config.setting_types import Settings
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns.column_checks import likeliest_text, named_columns
 from neardup.io.columns.common_groups import URL_COLUMN
@@ -117,6 +119,38 @@ def choose_columns(
                 hint="rename all but one",
             )
     return columns
+
+
+def of_references(config: Config) -> Config:
+    """Return the settings with the columns of the documents of `against`."""
+    named: Settings = {}
+    if config.against_text_column is not None:
+        named["text_column"] = config.against_text_column
+    if config.against_items_column is not None:
+        named["items_column"] = config.against_items_column
+    if config.against_id_column is not None:
+        named["id_column"] = config.against_id_column
+    if not named:
+        return config
+    return Config.of(config, **named)
+
+
+def choose_reference_columns(
+    file: InputFile, names: list[str] | None, config: Config, others: tuple[str, ...] = ()
+) -> Columns:
+    """Return the columns to use from a file of `against`."""
+    try:
+        return choose_columns(file, names, of_references(config), others)
+    except (ConfigError, DataError) as error:
+        raise type(error)(
+            of_reference_settings(str(error).partition("\n\nhint: ")[0]),
+            hint=None if error.hint is None else of_reference_settings(error.hint),
+        ) from error
+
+
+def of_reference_settings(message: str) -> str:
+    """Name the settings of `against` in a message about its columns, instead of those of the input."""
+    return re.sub(r"\b(?=(text|items|id)_column)", "against_", message)
 
 
 def _common_column(names: list[str], config: Config) -> str | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,7 +32,12 @@ from neardup.io.columns.column_checks import (
 from neardup.io.columns.common_groups import URL_COLUMN, common_keys
 from neardup.io.columns.contents import column_type, contents_of, dimension_of
 from neardup.io.columns.html import readable_texts
-from neardup.io.columns.matrices import is_matrix, item_column
+from neardup.io.columns.matrices import (
+    are_signatures,
+    is_matrix,
+    item_column,
+    signatures_error,
+)
 from neardup.io.columns.python_rows import (
     as_table,
     columns_of,
@@ -42,6 +49,7 @@ from neardup.io.columns.python_rows import (
     values_at,
 )
 from neardup.io.columns.rejected_rows import RejectedRow
+from neardup.io.columns.text_cuts import TextCuts
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.columns.whole_rows import rename_doc_id
 from neardup.io.documents.frames import as_arrow, is_from, pandas_values
@@ -64,7 +72,8 @@ class InMemorySource:
 
     documents: the usable rows, as schema.DOCUMENTS; rejected: the others, with the reason;
     ids: the id of every row; original: the rows unchanged; columns: which of its columns were used;
-    has_repeated_ids: whether an id names several rows.
+    has_repeated_ids: whether an id names several rows;
+    references: the documents of `against`, which are then ahead of the others in `documents` and `ids`.
     """
 
     documents: pa.Table
@@ -73,11 +82,30 @@ class InMemorySource:
     original: pa.Table
     columns: dict[str, str]
     has_repeated_ids: bool
+    references: InMemorySource | None = None
+
+    @property
+    def num_references(self) -> int:
+        """The number of rows of the reference documents."""
+        return 0 if self.references is None else len(self.references.ids)
+
+    @property
+    def num_own(self) -> int:
+        """The number of documents of the input."""
+        num_documents: int = self.documents.num_rows
+        if self.references is not None:
+            num_documents -= self.references.documents.num_rows
+        return num_documents
+
+    def own_documents(self) -> pa.Table:
+        """Return the documents of the input; their rows follow those of the reference documents."""
+        return self.documents.slice(self.documents.num_rows - self.num_own)
 
     def first_rejected(self) -> RejectedRow:
         """Name the first rejected row."""
-        row, reason = (self.rejected.column(name)[0].as_py() for name in ("row", "reason"))
-        return RejectedRow(f"row {row}", reason)
+        first = self.rejected.slice(0, 1).to_pylist()[0]
+        in_file = "" if first["file"] is None else f"{first['file']} "
+        return RejectedRow(f"{in_file}row {first['row']}", first["reason"])
 
 
 class ItemSets(NamedTuple):
@@ -174,6 +202,7 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
     is_items = isinstance(source, ItemSets)
     source = source.values if is_items else source
     if isinstance(source, Mapping) and not is_from(source, "datasets"):
+        _check_lists(list(source.values()), config)
         if ids is not None:
             raise DataError(
                 "`ids` must be left out for a dict: its keys are the ids",
@@ -183,6 +212,8 @@ def _take(source: Any, config: Config, ids: Any) -> _Taken:
     if is_items and is_matrix(source):
         return _Taken(item_column(source, config), ids, None, {}, {})
     values = _one_column(source, is_vector=config.measure in VECTOR_MEASURES)
+    if isinstance(values, list):
+        _check_lists(values, config)
     if isinstance(values, list) and is_pairs(values, of_texts=_role(config) == "text"):
         _no_other_ids(ids, "the (id, text) tuples")
         ids, values, reasons = split_pairs(values)
@@ -273,7 +304,20 @@ def with_ids(read: InMemorySource) -> pa.Table:
     names = read.original.column_names
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
         return original
-    return rename_doc_id(original).add_column(0, "doc_id", read.ids)
+    own_ids = read.ids.slice(read.num_references)
+    return rename_doc_id(original).add_column(0, "doc_id", own_ids)
+
+
+def without_spans(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the documents with their ids, without some spans of their texts, and without the rows that are gone."""
+    table = with_ids(read)
+    name = read.columns.get("text", "text")
+    texts = schema.one_array(read.original.column(name)).cast(pa.large_string())
+    at = table.schema.get_field_index(name)
+    kind = table.schema.field(at).type
+    table = table.set_column(at, name, cuts.apply(texts).cast(kind))
+    rows = read.documents.column("row").to_numpy()
+    return table.take(pa.array(rows[~np.isin(rows, gone, assume_unique=True)]))
 
 
 def with_dimension(read: InMemorySource, config: Config) -> Config:
@@ -285,23 +329,29 @@ def with_dimension(read: InMemorySource, config: Config) -> Config:
 
 
 class InMemoryDocuments:
-    """Documents in memory, as one part of a run."""
+    """Documents in memory, as one part of a run; reference documents are a part of their own ahead of it."""
 
-    num_parts = 1
-    num_references = num_reference_parts = 0
     unit = "documents"
     stops_at_first = False
 
-    def __init__(self, documents: pa.Table, num_rows: int) -> None:
-        self._documents = documents
+    def __init__(self, documents: pa.Table, num_rows: int, num_references: int = 0) -> None:
         self.total = documents.num_rows
         self.num_rows = num_rows
-        self.first_rows = np.array([0, num_rows])
+        self.num_references = num_references
+        self.num_reference_parts = int(num_references > 0)
+        self._documents = documents
+        bounds = [0, num_references, num_rows] if num_references else [0, num_rows]
+        self.first_rows = np.array(bounds)
+        self.num_parts = len(bounds) - 1
 
     def read(self, part: int, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
         """Yield the documents in batches that fit in the cache of a core."""
-        del part
-        for batch in self._documents.to_batches(max_chunksize=BATCH_ROWS):
+        documents = self._documents
+        if self.num_parts > 1:
+            rows = documents.column("row").to_numpy()
+            first, stop = np.searchsorted(rows, self.first_rows[part : part + 2]).tolist()
+            documents = documents.slice(first, stop - first)
+        for batch in documents.to_batches(max_chunksize=BATCH_ROWS):
             if batch.num_rows:
                 for start, stop in records.runs(
                     np.cumsum(records.text_bytes(batch.column("text")))
@@ -378,9 +428,36 @@ def _one_column(source: Any, *, is_vector: bool = False) -> pa.ChunkedArray | li
     return None
 
 
+def _check_lists(values: list[Any], config: Config) -> None:
+    """Raise if documents are given as lists, and the settings compare something else."""
+    role = _role(config)
+    if role != "vector" and are_signatures(values, config.num_perm):
+        raise signatures_error("items" if role == "items" else "source")
+    first = next((value for value in values if value is not None), None)
+    if role != "text" or not isinstance(first, (list, np.ndarray)) or len(first) == 0:
+        return
+    if isinstance(first, list):
+        are_numbers = all(isinstance(value, Real) for value in first)
+    else:
+        are_numbers = first.dtype.kind in "biuf"
+    if are_numbers:
+        hint = (
+            "measure='cosine' or 'euclidean' compares vectors, measure='hamming' bits, "
+            "and items= sets of whole numbers"
+        )
+    else:
+        hint = "items= compares sets of items"
+    raise DataError(
+        f"the documents are lists of {'numbers' if are_numbers else 'values'}, not texts: {reprlib.repr(first)}",
+        hint=hint,
+    )
+
+
 def _array_values(source: npt.NDArray[Any], *, is_vector: bool) -> pa.ChunkedArray | list[Any]:
     if source.ndim == 2 and is_vector:
         return _chunks(as_column(source))
+    if source.ndim == 2 and source.dtype == np.uint32:
+        raise signatures_error("source")
     if source.ndim != 1:
         if is_vector:
             wanted = "an array of vectors, one per row"

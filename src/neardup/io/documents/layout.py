@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
@@ -13,9 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
-from neardup.errors import DataError, StaleError
+from neardup.errors import DataError, StartOverError
 from neardup.io.columns.column_checks import named_columns
-from neardup.io.documents.column_choice import choose_columns, hint_of_columns
+from neardup.io.documents.column_choice import (
+    choose_columns,
+    choose_reference_columns,
+    hint_of_columns,
+    of_reference_settings,
+    of_references,
+)
 from neardup.io.documents.file_list import FileList
 from neardup.io.documents.text_size import num_text_bytes
 from neardup.io.formats import registry as formats
@@ -66,10 +72,16 @@ class FileLayout:
         """Choose the columns of every file; text files, which have none, share one object."""
         of_text: Columns | None = None
         chosen: list[Columns] = []
-        for file, form in zip(self.files, self.formats, strict=True):
+        for at, (file, form) in enumerate(zip(self.files, self.formats, strict=True)):
+            if at < self.num_reference_files:
+                choose = choose_reference_columns
+            else:
+                choose = choose_columns
+            if at == self.num_reference_files:
+                of_text = None
             if form is not text or of_text is None:
                 names = form.column_names(file, self.config)
-                chosen.append(choose_columns(file, names, self.config, self._others))
+                chosen.append(choose(file, names, self.config, self._others))
             else:
                 chosen.append(of_text)
             if form is text:
@@ -128,16 +140,25 @@ class FileLayout:
     def check_found(self, parts: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Raise if no row of the input has a requested column; `parts`: rows and columns found."""
         own = parts[self.num_reference_parts :]
-        found = {name for _, names in own for name in names}
-        config = self.config
-        for setting, column in named_columns(config):
-            if column not in found and any(num_rows for num_rows, _ in own):
-                first = self.num_reference_files
-                names = self.formats[first].column_names(self.files[first], config) or []
-                raise StaleError(
-                    f"`{setting}` names {column!r}, a column that no row of the input has",
-                    hint=hint_of_columns(self.files[first], names, config, column),
+        for setting, column in _missing(own, self.config):
+            hint = self._hint_of(self.num_reference_files, self.config, column)
+            raise StartOverError(
+                f"`{setting}` names {column!r}, a column that no row of the input has", hint=hint
+            )
+        references = parts[: self.num_reference_parts]
+        config = of_references(self.config)
+        for setting, column in _missing(references, config):
+            named = f"against_{setting}"
+            if getattr(self.config, named, None) is not None:
+                hint = of_reference_settings(self._hint_of(0, config, column))
+                raise StartOverError(
+                    f"`{named}` names {column!r}, a column that no row of `against` has", hint=hint
                 )
+
+    def _hint_of(self, at: int, config: Config, column: str) -> str:
+        """Return the hint for a column that a file lacks."""
+        names = self.formats[at].column_names(self.files[at], config) or []
+        return hint_of_columns(self.files[at], names, config, column)
 
     @property
     def num_rows(self) -> int:
@@ -199,6 +220,17 @@ class FileLayout:
     def own_files(self) -> range:
         """Return the numbers of the files of the input."""
         return range(self.num_reference_files, len(self.files))
+
+
+def _missing(
+    parts: Sequence[tuple[int, Sequence[str]]], config: Config
+) -> Iterator[tuple[str, str]]:
+    """Iterate over the settings that name a column, and the columns, that no row of some parts has."""
+    found = {name for _, names in parts for name in names}
+    if any(num_rows for num_rows, _ in parts):
+        for setting, column in named_columns(config):
+            if column not in found:
+                yield setting, column
 
 
 def rows_in(files: pa.Array, numbers: I64, names: pa.Array, first_rows: I64) -> I64:

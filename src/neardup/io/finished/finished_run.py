@@ -26,7 +26,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError, DataError
 from neardup.io.columns import whole_rows
 from neardup.io.columns.common_groups import common_keys
-from neardup.io.documents.column_choice import choose_columns, read_records
+from neardup.io.documents.column_choice import choose_columns, of_references, read_records
 from neardup.io.documents.discover import find_file
 from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.layout import rows_in
@@ -38,7 +38,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -259,6 +259,8 @@ def restore(run: Path) -> Report:
         return PassagesReport(**values, **stored.passages)
     if stored.contamination is not None:
         return ContaminationReport(**values, **stored.contamination)
+    if stored.parts is not None:
+        return PartsReport(**values, **stored.parts)
     return report
 
 
@@ -321,10 +323,15 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
     return msgspec.structs.replace(file, name=entry["file"])
 
 
+def settings_for(entry: Mapping[str, Any], config: Config) -> Config:
+    """Return the settings for reading an input file of a run; files of `against` may have columns of their own."""
+    return of_references(config) if entry["ahead"] else config
+
+
 def read_again(entry: Mapping[str, Any], config: Config) -> Iterator[Records]:
     """Read an input file of a run again; raise unless it has as many rows as the run has read."""
     num_rows = 0
-    for records in read_records(find_again(entry, config), config):
+    for records in read_records(find_again(entry, config), settings_for(entry, config)):
         num_rows += records.num_rows
         if num_rows <= entry["rows"]:
             yield records

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -16,12 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from neardup.errors import DataError, NearDupError, StaleError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows has no such module
-    fcntl = None  # type: ignore[assignment]
+from neardup.errors import DataError, NearDupError, StartOverError
 
 LOCK: Final = "neardup.lock"
 JOURNAL: Final = "finished.jsonl"
@@ -66,7 +62,7 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
             yield folder
         except BaseException as error:
             is_of_use = (folder / JOURNAL).exists() or "published" in read_marker(folder)
-            if _is_held(lock, folder) and (not is_of_use or isinstance(error, StaleError)):
+            if _is_held(lock, folder) and (not is_of_use or isinstance(error, StartOverError)):
                 remove_folder(folder)
                 with contextlib.suppress(OSError):  # a parent that is no longer empty stays
                     for above in missing:
@@ -240,8 +236,6 @@ def _check_below(folder: Path) -> None:
 
 
 def _hold(lock: int, folder: Path) -> None:
-    if fcntl is None:  # pragma: no cover - Windows
-        return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
