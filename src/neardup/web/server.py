@@ -313,7 +313,12 @@ def _docs_page(described: dict[str, Any]) -> str:
     policy = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     version = json.dumps(described["openapi"])
     below = f'<p>As data: <a href="/v1/openapi.json">/v1/openapi.json</a>, OpenAPI {version}</p>'
-    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy}<title>neardup: routes</title></head>'
+    # The policy allows the style of the page, by its hash, and no other.
+    style = f"<style>{sources().style}</style>"
+    title = "<title>neardup: routes</title>"
+    head = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy}{title}{style}</head>'
+    )
     return f"{head}<body><main><h1>neardup: routes</h1>{''.join(parts)}{below}</main></body></html>"
 
 
