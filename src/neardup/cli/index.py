@@ -61,7 +61,7 @@ _SETTINGS: Final = (
     *("html", "html_content", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 _FOLDER: Final = click.argument("folder", metavar="INDEX", type=click.Path())
-_ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
+_ON_DUPLICATE: Final = ("skip", "replace", "link", "insert", "error")
 
 
 @click.group(short_help="Store documents on disk, and look up similar ones.")
