@@ -1,4 +1,4 @@
-"""The plagiarism guide: of renamed copies, the size of shingles decides where the threshold is, hardly how well it separates."""
+"""Of renamed copies of code, the size of shingles decides where the threshold is, hardly how well it separates."""
 
 from __future__ import annotations
 
