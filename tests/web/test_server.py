@@ -54,7 +54,8 @@ def index_server(tmp_path_factory):
 def problem_of(answered):
     answer, content = answered
     problem = json.loads(content)
-    assert set(problem) == {"code", "message", "hint"}
+    assert set(problem) == {"type", "title", "status", "code", "message", "hint"}
+    assert problem["status"] == answer.status
     return answer.status, problem["code"]
 
 
@@ -243,7 +244,7 @@ def test_no_route_takes_a_path_or_an_address(server, index_server):
             for route in methods.values():
                 parameters |= {one["name"] for one in route.get("parameters", ())}
                 for content in route.get("requestBody", {}).get("content", {}).values():
-                    parameters |= set(content["schema"]["properties"])
+                    parameters |= properties_of(content["schema"], described)
     assert parameters == {
         "offset",
         "limit",
@@ -255,7 +256,19 @@ def test_no_route_takes_a_path_or_an_address(server, index_server):
         "doc_id",
         "text",
         "k",
+        # Of the service.
+        *("name", "id", "ids", "cursor", "Idempotency-Key", "items", "vector", "queries"),
+        *("threshold", "where", "since", "containment", "payload", "expires", "documents"),
+        "on_duplicate",
     }
+
+
+def properties_of(schema, described):
+    """The names in a body, which may be described elsewhere."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return properties_of(described["components"]["schemas"][name], described)
+    return set(schema.get("properties", ()))
 
 
 def test_a_body_without_a_length_is_counted(index_server):
