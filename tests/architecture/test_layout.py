@@ -18,6 +18,8 @@ ROLES = {"__init__", "base", "registry", "engine"}
 
 # Names that public classes of several modules have; any other one is a bug.
 CLASSES_TWICE = {"Found", "Rule", "WordCounts"}
+# The bodies of requests, whose names are those of the documentation that clients read.
+BODIES = PACKAGE / "web" / "service" / "bodies.py"
 
 
 def functions(path):
@@ -57,7 +59,7 @@ def test_a_base_name_is_used_once():
 
 def test_the_name_of_a_public_class_is_used_once():
     places = defaultdict(set)
-    for path in FILES:
+    for path in set(FILES) - {BODIES}:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].add(path.stem)

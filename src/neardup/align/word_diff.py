@@ -113,7 +113,7 @@ def differ_by_lines(text_a: str, text_b: str) -> list[DiffBlock]:
     return list(_blocks(text_a.split("\n"), text_b.split("\n")))
 
 
-class Place(NamedTuple):
+class Difference(NamedTuple):
     """Words [start_a, stop_a) of one text stand where the other has [start_b, stop_b)."""
 
     start_a: int
@@ -132,17 +132,17 @@ def find_words(text: str) -> Numbers:
     return np.array(spans, np.int64).reshape(-1, 2)
 
 
-def differing_places(words_a: list[str], words_b: list[str]) -> list[Place]:
+def differing_places(words_a: list[str], words_b: list[str]) -> list[Difference]:
     """Return where two lists of words differ, in order; all between the places is equal.
 
     >>> differing_places("to be or not".split(), "to see or not".split())
-    [Place(start_a=1, stop_a=2, start_b=1, stop_b=2)]
+    [Difference(start_a=1, stop_a=2, start_b=1, stop_b=2)]
     """
     ids_a, ids_b = number_words(words_a, words_b)
     partners = _partners(ids_a, ids_b)
     matched = np.flatnonzero(partners >= 0)
     whole = _Gap(0, len(words_a), 0, len(words_b))
-    return [Place(*gap) for gap in _between(whole, matched, partners[matched])]
+    return [Difference(*gap) for gap in _between(whole, matched, partners[matched])]
 
 
 def _blocks(words_a: list[str], words_b: list[str]) -> Iterator[DiffBlock]:
