@@ -44,6 +44,7 @@ from neardup.jobs.explain import (
 from neardup.jobs.one_to_one import check_lists_pairs, pairs_pipeline
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
+from neardup.jobs.sarif import check_sarif, write_sarif
 from neardup.jobs.source import (
     Against,
     Destination,
@@ -151,7 +152,7 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
         return destination.report_of(found)
 
 
-def find_pairs(
+def find_pairs(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
     items: Any = None,
@@ -160,6 +161,7 @@ def find_pairs(
     config: Config | None = None,
     progress: Progress | bool | None = None,
     engine: Any = None,
+    sarif: str | os.PathLike[str] | None = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
     """Find every pair of similar documents, as `report.pairs`; the report also has everything `deduplicate` returns.
@@ -173,6 +175,7 @@ def find_pairs(
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
         engine: where to run: "local", "spark", or a neardup.SparkEngine.
+        sarif: for files, a file to write the pairs to as SARIF as well, which code hosts read: .sarif.
         settings: fields of Config by name.
 
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
@@ -193,10 +196,11 @@ def find_pairs(
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
+            check_in_memory(chosen, reads_files=bool(chosen.against), out=out, sarif=sarif)
             adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
             return dataclasses.replace(run(adapter, watch, pipeline), lists_pairs=True)
         check_files(against)
+        written = None if sarif is None else check_sarif(sarif, overwrite=chosen.overwrite)
 
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
@@ -211,7 +215,10 @@ def find_pairs(
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline, watch, engine=cluster)
 
-        return dataclasses.replace(from_files(find_pairs_into, ids, out), lists_pairs=True)
+        found = from_files(find_pairs_into, ids, out)
+        if written is not None:
+            write_sarif(found, written)
+        return dataclasses.replace(found, lists_pairs=True)
 
 
 def find_passages(

@@ -54,6 +54,7 @@ SUBJECTS = {
         "atomic",
         "auto",
         "bad_input",
+        "code_copies",
         "decontamination",
         "exact",
         "finished_in_library",

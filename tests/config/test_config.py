@@ -26,6 +26,8 @@ DEFAULTS = {
     "recall": 0.99,
     "unit": "word",
     "size": 5,
+    "language": None,
+    "code_names": "fold",
     "num_perm": 128,
     "bands": None,
     "rows": None,
@@ -96,6 +98,8 @@ OTHER_VALUES = {
     "recall": 0.9,
     "unit": "char",
     "size": 4,
+    "language": "python",
+    "code_names": "keep",
     "num_perm": 256,
     "bands": 16,
     "rows": 6,
@@ -172,7 +176,7 @@ NEVER_CHANGE_A_RESULT = (
 # Settings that conflict with others of the table.
 NOT_TOGETHER = (
     *("ignore_common", "common_by", "text_out"),
-    *("passages", "edits", "one_to_one", "against_items_column"),
+    *("passages", "edits", "one_to_one", "against_items_column", "language", "code_names"),
     "items_column",
     "dry_run",
     "cut",
@@ -194,6 +198,8 @@ NEEDS = {
     "against_items_column": {"against": "old", "items_column": "basket"},
     "against_id_column": {"against": "old"},
     "edits": {"passages": True},
+    "language": {"unit": "code"},
+    "code_names": {"unit": "code"},
 }
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
@@ -204,6 +210,8 @@ BAD_VALUES = {
     "recall": [0, -1, 1.001, 99, math.nan, math.inf, -(10**400), *NO_NUMBERS],
     "unit": ["words", "Word", "", None, 1, ["word"], np.array(["word", "char"])],
     "size": [0, -1, 65, 10**30, None, *NO_WHOLE_NUMBERS],
+    "language": ["pyhton", "", 1, ["python"], True],
+    "code_names": ["folded", "Keep", "", None, True],
     "num_perm": [0, 8, 100, 127, 2048, -128, 10**30, *NO_WHOLE_NUMBERS],
     "bands": [0, -1, 129, *NO_WHOLE_NUMBERS],
     "rows": [0, -1, 129, *NO_WHOLE_NUMBERS],

@@ -61,8 +61,19 @@ SETTINGS: Final = {
     "packed": _Setting(
         SIMILAR, "Bits are packed into bytes, eight to a byte, most significant first."
     ),
-    "unit": _Setting(SIMILAR, "Unit of a shingle; char suits short texts, names and code."),
+    "unit": _Setting(
+        SIMILAR,
+        "Unit of a shingle; char suits short texts and names; code compares tokens of source code.",
+    ),
     "size": _Setting(SIMILAR, "Number of consecutive units in a shingle.", "N"),
+    "language": _Setting(
+        SIMILAR,
+        "With --unit code: language of all texts, such as python; default: by the ending of each file.",
+        "NAME",
+    ),
+    "code_names": _Setting(
+        SIMILAR, "With --unit code: fold makes all names one token, keep compares them."
+    ),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
     "normalise": _Setting(
@@ -224,7 +235,7 @@ SETTINGS: Final = {
     ),
     "min_words": _Setting(
         OUTPUT,
-        "Minimum number of words of a passage; default 8, with --edits 18 that agree.",
+        "Minimum words of a passage; default 8, with --edits 18 that agree. Of --unit code: tokens of a document.",
         "N",
         int,
     ),
@@ -263,7 +274,8 @@ _REPEATABLE: Final = frozenset(
 PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")
 # The settings for comparing two texts; commands on files add the rest.
 TEXT_SETTINGS: Final = (
-    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers"),
+    *("threshold", "distance", "recall", "measure", "unit", "size", "language"),
+    *("code_names", "multiset", "fold_numbers"),
     *("normalise", "fold_accents", "ignore", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )

@@ -31,6 +31,7 @@ _NAMES: Final = frozenset(
         "since",
         "limit",
         "host",
+        "sarif",
     }
 )
 # Options that are not called as their setting is.

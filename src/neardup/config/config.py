@@ -24,6 +24,7 @@ from neardup.config.checks import (
     check_choice,
     check_delimiter,
     check_int,
+    check_language,
     check_num_perm,
     check_real,
     check_text,
@@ -33,6 +34,7 @@ from neardup.config.conflicts import check_together
 from neardup.config.distances import SCALES
 from neardup.config.setting_types import (
     Cluster,
+    CodeNames,
     EngineName,
     FormatName,
     HtmlContent,
@@ -48,6 +50,7 @@ from neardup.errors import ConfigError
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": get_args(Unit),
+    "code_names": get_args(CodeNames),
     "method": get_args(Method),
     "measure": get_args(Measure),
     "engine": get_args(EngineName),
@@ -126,8 +129,11 @@ class Config(_BesidesSettings):
             jaccard and weighted, d for euclidean, whose similarity is 1 / (1 + d).
         recall: the probability of finding a pair at exactly `threshold`; in (0, 1], 1 selects
         method "exact".
-        unit: the unit of a shingle: "word" or "char".
+        unit: the unit of a shingle: "word", "char", or "code", the tokens of source code.
         size: the number of consecutive units in a shingle.
+        language: with unit="code", the language of all texts, by a name that Pygments knows; None goes
+            by the ending of each file.
+        code_names: with unit="code", whether names are all the same token, "fold", or "keep".
         num_perm: slots per signature; a power of two from 16 to 1024, with sketch="minhash" any
             number from 1 to 1024; None means 128, or 1024 for hamming and cosine.
         bands: bands per signature; None derives it from `threshold` and `recall`.
@@ -156,7 +162,8 @@ class Config(_BesidesSettings):
         passages: also list the passages that two texts share, for every pair or comparison.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
         min_words: the least number of words of a passage; with `edits`, of those that agree. None
-            means 8, and 18 with `edits`; of a repeated passage, 50.
+            means 8, and 18 with `edits`; of a repeated passage, 50. With unit="code", the least
+            number of tokens of a document that is compared.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
         fold_numbers: treat every number as the same token.
@@ -230,6 +237,8 @@ class Config(_BesidesSettings):
     recall: float = 0.99
     unit: Unit = "word"
     size: int = 5
+    language: str | None = None
+    code_names: CodeNames = "fold"
     num_perm: int = _BY_MEASURE
     bands: int | None = None
     rows: int | None = None
@@ -309,6 +318,7 @@ class Config(_BesidesSettings):
         self._check_columns()
         for name in ("decisions", "weights_from", "text_out"):
             self._set(name, as_path(name, getattr(self, name)))
+        check_language(self.language)
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
             check_text("master", self.master)
@@ -447,6 +457,16 @@ class Config(_BesidesSettings):
     def asks_exact(self) -> bool:
         """Whether the settings ask for every pair, so that there are no bands."""
         return self.method == "exact" or self.recall == 1 or self.asks_containment
+
+    @property
+    def asks_code(self) -> bool:
+        """Whether the tokens of source code are compared."""
+        return self.unit == "code"
+
+    @property
+    def goes_by_endings(self) -> bool:
+        """Whether every file is source code in the language of its ending."""
+        return self.asks_code and self.language is None and self.format is None
 
     @property
     def ignores_shingles(self) -> bool:

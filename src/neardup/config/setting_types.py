@@ -9,7 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
-Unit = Literal["word", "char"]
+Unit = Literal["word", "char", "code"]
+CodeNames = Literal["fold", "keep"]
 Method = Literal["auto", "lsh", "exact"]
 Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
 EngineName = Literal["local", "spark"]
@@ -31,6 +32,8 @@ class RunSettings(TypedDict, total=False):
     recall: float
     unit: Unit
     size: int
+    language: str | None
+    code_names: CodeNames
     num_perm: int | None
     bands: int | None
     rows: int | None

@@ -76,6 +76,10 @@ def signature_format(config: Config) -> str:
     if config.html:
         flags += f" html-{config.html_content}"
         flags += f" {versions()}" if config.html_content == "main" else ""
+    if config.asks_code:
+        from neardup.io.columns.code import signature_name  # few runs compare code
+
+        flags += f" {signature_name(config)}"
     kind = _kind(config)
     unit = kind if kind == "items" else f"{kind}-{config.size}"
     names = UNCHANGED_FORMATS if kind == "items" or config.separates_invisible else FORMATS
@@ -284,7 +288,9 @@ def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
 
 
 def _kind(config: Config) -> str:
-    return config.unit if config.items_column is None else "items"
+    if config.items_column is not None:
+        return "items"
+    return "word" if config.asks_code else config.unit
 
 
 def _run_shingler(
