@@ -11,7 +11,7 @@ CORPORA ?=
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
-.PHONY: install demo test test-all check bench clean
+.PHONY: install demo test test-all check wheel bench clean
 
 $(BIN)/neardup: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,15 @@ check: $(VENV)/dev  ## format, lint, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel: $(BIN)/neardup  ## build dist/, and try the wheel without extras in an empty environment
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	rm -rf dist $(VENV)/wheel
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(VENV)/wheel
+	$(VENV)/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(VENV)/wheel/bin/python tools/try_core.py
 
 bench: $(VENV)/bench  ## run every benchmark, write benchmarks/results/*.json
 	for benchmark in benchmarks/bench_*.py; do \

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from neardup.platforms import require_supported
 from neardup.version import VERSION
+
+require_supported()
 
 if TYPE_CHECKING:
     from neardup.align.shared_passages import Passage
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         InsertNewResult,
         InsertResult,
         Match,
+        PassageMatch,
         PutResult,
         StoredDocument,
     )
@@ -65,6 +69,7 @@ __all__ = [
     "Match",
     "NearDupError",
     "Passage",
+    "PassageMatch",
     "Plan",
     "PutResult",
     "Report",
@@ -107,6 +112,7 @@ _HOMES = {
     "Match": "neardup.index.result_types",
     "NearDupError": "neardup.errors",
     "Passage": "neardup.align.shared_passages",
+    "PassageMatch": "neardup.index.result_types",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.result_types",
     "Report": "neardup.report",

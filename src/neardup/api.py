@@ -41,6 +41,7 @@ from neardup.jobs.explain import (
     read_texts,
     reason_to_keep,
 )
+from neardup.jobs.idf_weights import weighed
 from neardup.jobs.one_to_one import check_lists_pairs, pairs_pipeline
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
@@ -112,11 +113,20 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     >>> report.removed.to_pylist()
     [{'doc_id': 1, 'kept_id': 0, 'similarity': 1.0}]
     """
+    if settings.get("level", getattr(config, "level", None)) is not None:
+        if items is not None or update:
+            raise ConfigError(
+                f"`{'update' if update else 'items'}` does not apply with `level`",
+                hint="leave it out",
+            )
+        chosen, _ = _named_engine(source, engine, config, settings)
+        return _remove_sections(source, out, ids, chosen, progress, report)
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_held(chosen, against)
     check_lists_pairs(chosen)
     chosen, pipeline = removal_for(chosen)
+    pipeline = weighed(pipeline, chosen)
     if chosen.passages and not chosen.pairs:
         raise ConfigError(
             "`passages` needs `pairs`: they are listed with the pairs",
@@ -150,6 +160,33 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
             check = check_new_ids
         found = run_files(output, paths, chosen, pipeline, watch, engine=cluster, check=check)
         return destination.report_of(found)
+
+
+def _remove_sections(
+    source: Any,
+    out: str | os.PathLike[str] | None,
+    ids: Sequence[Any] | None,
+    config: Config,
+    progress: Progress | bool | None,
+    page: str | None,
+) -> Report:
+    """Remove repeated paragraphs or lines: `deduplicate` with `level`."""
+    from neardup.jobs import sections
+
+    chosen = sections.check_settings(config)
+    with _listening(progress) as listener:
+        watch = Watch(listener or as_python_warning)
+        paths = paths_of(source)
+        if paths is None:
+            check_in_memory(chosen, out=out, report=page)
+            return sections.find_in_memory(source, ids, chosen, watch)
+        if out is None and page:
+            raise ConfigError(
+                "`report` needs `out`", hint="out= names the folder that the run writes"
+            )
+        from neardup.jobs.section_files import deduplicate_files
+
+        return from_files(partial(deduplicate_files, paths, chosen, watch, page), ids, out)
 
 
 def find_pairs(  # noqa: PLR0913 - all but the first are keyword-only, with a default
@@ -593,6 +630,7 @@ def _find_in_files(
         verdict.file is None
         or verdict.kept_file is None
         or verdict.config.measure not in SET_MEASURES
+        or verdict.config.weights is not None
     ):
         return verdict, NO_TEXTS
     if is_index(verdict.kept_file):  # texts stored in an index are not compared
@@ -652,6 +690,41 @@ def _listening(progress: Progress | bool | None) -> Iterator[Progress | None]:
 def _choose_engine(
     source: Any, engine: Any, config: Config | None, settings: RunSettings
 ) -> tuple[Config, Any]:
+    """Return the settings of a run on documents with the name of the engine, and the engine itself if one was given."""
+    chosen, cluster = _named_engine(source, engine, config, settings)
+    if chosen.level is not None:
+        raise ConfigError(
+            "`level` removes paragraphs or lines, and this compares documents",
+            hint="leave it out, or call neardup.deduplicate",
+        )
+    if chosen.keep == KEEP_NOTHING:
+        raise ConfigError(
+            f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
+            hint="use 'first', 'last' or 'longest', or call neardup.find_passages",
+        )
+    if chosen.cut:
+        raise ConfigError(
+            "`cut` is for passages: documents are kept or removed as a whole",
+            hint="leave it out, or call neardup.find_passages",
+        )
+    for name, default in (("min_count", 2), ("min_left", 1)):
+        if getattr(chosen, name) != default:
+            raise ConfigError(
+                f"`{name}` is for passages, paragraphs and lines: documents are compared as a whole",
+                hint="leave it out, or pass `level` to neardup.deduplicate",
+            )
+    for name in ("remove", "item_column", "weights_from"):
+        if getattr(chosen, name):
+            raise ConfigError(
+                f"`{name}` is for the items of benchmarks",
+                hint="leave it out, or call neardup.decontaminate",
+            )
+    return chosen, cluster
+
+
+def _named_engine(
+    source: Any, engine: Any, config: Config | None, settings: RunSettings
+) -> tuple[Config, Any]:
     """Return the settings with the name of the engine, and the engine itself if one was given."""
     if engine is None:
         if is_from(source, "pyspark"):
@@ -665,20 +738,4 @@ def _choose_engine(
             f"`engine` must be 'local', 'spark' or a neardup.SparkEngine, got {engine!r}"
         )
     chosen = Config.of(config, **settings, **named)
-    if chosen.keep == KEEP_NOTHING:
-        raise ConfigError(
-            f"`keep` {KEEP_NOTHING!r} is for passages: a document of every cluster is kept",
-            hint="use 'first', 'last' or 'longest', or call neardup.find_passages",
-        )
-    if chosen.cut:
-        raise ConfigError(
-            "`cut` is for passages: documents are kept or removed as a whole",
-            hint="leave it out, or call neardup.find_passages",
-        )
-    for name in ("remove", "item_column", "weights_from"):
-        if getattr(chosen, name):
-            raise ConfigError(
-                f"`{name}` is for the items of benchmarks",
-                hint="leave it out, or call neardup.decontaminate",
-            )
     return chosen, None if isinstance(engine, str) else engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,15 +22,12 @@ from neardup.config.checks import check_int
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
 
-try:
-    import resource
-except ImportError:  # pragma: no cover - Windows has no such module
-    resource = None  # type: ignore[assignment]
-
 # The version of report.json; version 1 lacked the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
 _CALL: Final = "call neardup.deduplicate"
 _FIND: Final = "call neardup.find_passages"
+# The most places that the page of a run with `level` lists.
+_SHOWN_PARTS: Final = 1_000
 # The most items that the page of a decontamination lists.
 _SHOWN_ITEMS: Final = 1_000
 _SEARCH: Final = "call neardup.decontaminate"
@@ -53,18 +51,16 @@ def format_bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def peak_memory_bytes() -> int | None:
-    """Return the peak memory of this process, None if the system does not say."""
+def peak_memory_bytes() -> int:
+    """Return the peak memory of this process."""
     with contextlib.suppress(OSError, StopIteration, IndexError, ValueError):
         # getrusage inherits the peak of a larger parent process.
         lines = Path("/proc/self/status").read_text("ascii", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
-    if resource is None:  # pragma: no cover - Windows
-        return None
-    # Bytes on macOS, kilobytes elsewhere.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if sys.platform == "darwin":  # in bytes there, in kilobytes elsewhere
+        return peak
+    return peak * 1024
 
 
 def count_below(removed: pa.Table, threshold: float) -> int:
@@ -177,6 +173,8 @@ class Report:
             match no document: `kept`, `removed`, `unmatched`; None without decisions.
         ignored_common: the number of shingles that `ignore_common` ignores, each counted in every
             group, and of documents left without any: `shingles`, `documents`; None without it.
+        weights: with `weights`, the number of documents with shingles that were counted, and of shingles
+            in more than one of them: `documents`, `shingles`; None without it.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set equals that of another document.
         pairs_verified: pairs that an exact comparison found to be at or above the threshold: with
@@ -237,6 +235,7 @@ class Report:
     audit: Audit | None = None
     decisions: dict[str, int] | None = None
     ignored_common: dict[str, int] | None = None
+    weights: dict[str, int] | None = None
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(
         default=None, compare=False
     )
@@ -386,6 +385,7 @@ class Report:
             "rejected": self.num_rejected,
             **({} if self.decisions is None else {"decisions": self.decisions}),
             **({} if self.ignored_common is None else {"ignored_common": self.ignored_common}),
+            **({} if self.weights is None else {"weights": self.weights}),
             "exact_duplicates": self.exact_duplicates,
             "pairs_verified": self.pairs_verified,
             "pairs": self.num_pairs,
@@ -524,6 +524,73 @@ class PassagesReport(Report):
             f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_passages:,} "
             f"passage{'s'[: self.num_passages != 1]} in {self.num_places:,} further "
             f"place{'s'[: self.num_places != 1]}, {self.repeated_words:,} of {self.num_words:,} words; "
+            f"{self.seconds:.2f} s"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class PartsReport(Report):
+    """The result of a run with `level`, which removes repeated paragraphs or lines.
+
+    Attributes:
+        num_parts: the rows of `removed_parts`.
+        num_words: words of the input.
+        removed_words: words in removed parts.
+    """
+
+    num_parts: int
+    num_words: int
+    removed_words: int
+
+    @functools.cached_property
+    def removed_parts(self) -> pa.Table:
+        """Every removed paragraph or line: doc_id, start, end, line, words, kept_id, kept_start, similarity.
+
+        From files also file, row, kept_file and kept_row; if ids in memory repeat, row and kept_row. Where no place
+        stays, what names it is null.
+        """
+        return self._table(
+            "removed_parts", "this run did not store its removed parts", "pass level='paragraph'"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what report.json holds."""
+        names = ("num_parts", "num_words", "removed_words")
+        return super().as_dict() | {"parts": {name: getattr(self, name) for name in names}}
+
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+        """Return the counts, and the places with most removed copies, as a page of their own.
+
+        `limit` and `text` have no effect on it.
+        """
+        del limit, text
+        return html_view.page(f"Repeated {self.config.level}s", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        """Show the places that stay, those with most removed words first."""
+        names = [name for name in ("kept_id", "kept_file", "kept_row") if self._has(name)]
+        by_place = self.removed_parts.group_by([*names, "kept_start"], use_threads=False)
+        places = by_place.aggregate([("words", "sum"), ("words", "count")])
+        order = [("words_sum", "descending"), *((name, "ascending") for name in names)]
+        shown = places.sort_by([*order, ("kept_start", "ascending")]).slice(0, _SHOWN_PARTS)
+        columns = [*names, "kept_start", "words_count", "words_sum"]
+        rows = [[row[name] for name in columns] for row in shown.to_pylist()]
+        note = ""
+        if places.num_rows > shown.num_rows:
+            note = f"and {places.num_rows - shown.num_rows:,} more"
+        return html_view.view(
+            str(self),
+            html_view.table([*names, "kept_start", "removed copies", "removed words"], rows, note),
+        )
+
+    def _has(self, name: str) -> bool:
+        return name in self.removed_parts.column_names
+
+    def __str__(self) -> str:
+        level = self.config.level
+        return (
+            f"{self.documents:,} document{'s'[: self.documents != 1]}: {self.num_parts:,} repeated "
+            f"{level}{'s'[: self.num_parts != 1]} removed, {self.removed_words:,} of {self.num_words:,} words; "
             f"{self.seconds:.2f} s"
         )
 

@@ -307,6 +307,40 @@ REPEATED = pa.schema(
 )
 
 
+# One row per document: its words and sections (kernels/sections.py), and those of its sections that have enough words:
+# their digests, numbers in the document, words and places.
+SECTION_NUMBERS: Final = (
+    *("number", "words", "start_byte", "end_byte", "before", "behind"),
+    *("start", "end", "line"),
+)
+SECTIONS = pa.schema(
+    [
+        *(_ROW, ("num_words", pa.int64()), ("num_sections", pa.int64())),
+        *((name, pa.large_list(pa.int64())) for name in ("low", "high")),
+        *((name, pa.large_list(pa.int32())) for name in SECTION_NUMBERS),
+    ]
+)
+
+
+def removed_parts(id_type: pa.DataType, *, has_files: bool = False) -> pa.Schema:
+    """Return the schema of removed sections: code points and line, and the place that stays; null if none does."""
+
+    def of_files(prefix: str) -> list[tuple[str, pa.DataType]]:
+        return [(f"{prefix}file", pa.string()), (f"{prefix}row", pa.int64())] if has_files else []
+
+    return pa.schema(
+        [
+            ("doc_id", id_type),
+            *of_files(""),
+            *((name, pa.int64()) for name in ("start", "end", "line", "words")),
+            ("kept_id", id_type),
+            *of_files("kept_"),
+            ("kept_start", pa.int64()),
+            ("similarity", pa.float64()),
+        ]
+    )
+
+
 # One row per document: the number of its words.
 WORD_COUNTS = pa.schema([_ROW, ("num_words", pa.int64())])
 # A span of a document that covers an item of a benchmark: by number of words in both, from 0.

@@ -58,6 +58,7 @@ SUBJECTS = {
         "decontamination",
         "exact",
         "finished_in_library",
+        "folders",
         "foreign_files",
         "foreign_runs",
         "forged_copies",

@@ -41,6 +41,7 @@ DEFAULTS = {
     "keep": "first",
     "cluster": "leader",
     "per_cluster": 1,
+    "level": None,
     "decisions": None,
     "pairs": False,
     "passages": False,
@@ -48,6 +49,7 @@ DEFAULTS = {
     "min_words": None,
     "collapse_empty": False,
     "multiset": False,
+    "weights": None,
     "fold_numbers": False,
     "normalise": "nfc",
     "fold_accents": False,
@@ -63,6 +65,8 @@ DEFAULTS = {
     "group_column": None,
     "format": None,
     "encoding": None,
+    "include": (),
+    "exclude": (),
     "lines": False,
     "delimiter": None,
     "max_document": 256 * 10**6,
@@ -113,6 +117,7 @@ OTHER_VALUES = {
     "keep": "longest",
     "cluster": "components",
     "per_cluster": 3,
+    "level": "line",
     "decisions": "decisions.json",
     "pairs": True,
     "passages": True,
@@ -120,6 +125,7 @@ OTHER_VALUES = {
     "min_words": 12,
     "collapse_empty": True,
     "multiset": True,
+    "weights": "idf",
     "fold_numbers": True,
     "normalise": "nfkc",
     "fold_accents": True,
@@ -135,6 +141,8 @@ OTHER_VALUES = {
     "group_column": "language",
     "format": "lines",
     "encoding": "iso8859-1",
+    "include": ("*.md", "docs/**"),
+    "exclude": ("old",),
     "lines": True,
     "delimiter": ";",
     "max_document": 10**6,
@@ -176,7 +184,15 @@ NEVER_CHANGE_A_RESULT = (
 # Settings that conflict with others of the table.
 NOT_TOGETHER = (
     *("ignore_common", "common_by", "text_out"),
-    *("passages", "edits", "one_to_one", "against_items_column", "language", "code_names"),
+    *(
+        "passages",
+        "edits",
+        "one_to_one",
+        "against_items_column",
+        "language",
+        "code_names",
+        "weights",
+    ),
     "items_column",
     "dry_run",
     "cut",
@@ -238,6 +254,7 @@ BAD_VALUES = {
     ],
     "cluster": ["leaders", "component", None, True],
     "per_cluster": [0, -1, 10**9 + 1, None, *NO_WHOLE_NUMBERS],
+    "level": ["word", "Line", "", 1, True],
     "decisions": [3, ["a", "b"], b"a", "a\0b"],
     "pairs": NO_FLAGS,
     "passages": NO_FLAGS,
@@ -245,6 +262,7 @@ BAD_VALUES = {
     "min_words": [0, -1, 10**9 + 1, *NO_WHOLE_NUMBERS],
     "collapse_empty": NO_FLAGS,
     "multiset": NO_FLAGS,
+    "weights": ["tfidf", "", 1, True],
     "fold_numbers": NO_FLAGS,
     "normalise": ["NFC", "nfd", "", None, True],
     "fold_accents": NO_FLAGS,
@@ -260,6 +278,8 @@ BAD_VALUES = {
     "group_column": [1, ["group"], b"group", True],
     "format": ["xml", "JSONL", "", 1, True],
     "encoding": ["latin9000", "", 1, True, "zlib", b"utf-8"],
+    "include": ["/", ["a", ""], 1],
+    "exclude": ["", ["a", 2]],
     "lines": NO_FLAGS,
     "delimiter": ["", ",,", '"', "\n", "é", 1, b","],
     "max_document": [0, None, "4 giga", "GB", "", -1, True, "-4GB"],
@@ -331,7 +351,9 @@ def test_the_package_of_the_settings_exports_the_public_class():
 
 
 def test_defaults_are_those_of_the_design():
-    assert Config().as_dict() == DEFAULTS | {"against": [], "ignore": [], "spark_conf": []}
+    assert Config().as_dict() == DEFAULTS | {
+        name: [] for name in ("against", "ignore", "spark_conf", "include", "exclude")
+    }
 
 
 @pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])

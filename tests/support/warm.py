@@ -57,6 +57,8 @@ def main() -> None:
         neardup.decontaminate(TEXTS, against=path)
         neardup.decontaminate(TEXTS, against=path, rule="ngram13")
     neardup.find_passages(TEXTS, min_words=20).cut()
+    for threshold in (1.0, 0.5):
+        neardup.deduplicate(TEXTS, level="line", threshold=threshold)
     for edits in (False, True):
         neardup.passages(TEXTS[0], TEXTS[1], edits=edits)
     neardup.neighbours(TEXTS)

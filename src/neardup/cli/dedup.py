@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
 from neardup.cli import options
 from neardup.config import Config
+
+if TYPE_CHECKING:
+    from neardup.report import PartsReport
 
 # The page of a run, in its output folder.
 PAGE: Final = "report.html"
@@ -23,6 +26,9 @@ PAGE: Final = "report.html"
     "keep",
     "cluster",
     "per_cluster",
+    "level",
+    "min_count",
+    "min_left",
     "decisions",
     "mark",
     "pairs",
@@ -64,6 +70,7 @@ def dedup(
       neardup dedup pages.jsonl -o clean --audit              with the measured recall
       neardup dedup pages.jsonl -o clean --pairs --report     with a page to look at
       neardup dedup pages.jsonl -o clean --decisions decisions.json
+      neardup dedup src/ -o clean --level line                repeated lines instead of documents
       zcat pages.jsonl.gz | neardup dedup - -o clean --json
     """  # noqa: D301 - click reads the backspace
     from neardup.cli import render
@@ -81,5 +88,9 @@ def dedup(
         )
     if as_json:
         render.as_json(done.as_dict())
-    elif not quiet:
+    elif quiet:
+        return
+    elif config.level is not None:
+        render.parts_summary(cast("PartsReport", done), out)
+    else:
         render.summary(done, out)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from neardup.cli.diff import Passage, differ_by_lines, word_lines
+from neardup.align.word_diff import Passage, differ_by_lines, word_lines
 
 # Nobody reads more on a terminal; what is omitted is counted.
 MAX_PLACES: Final = 100

@@ -61,6 +61,8 @@ STAGES: Final = {
     "serve": "starting the server",
     "anchors": "reading words",
     "group": "grouping anchors",
+    "sections": "reading paragraphs or lines",
+    "group sections": "grouping equal ones",
     "words": "reading the words around anchors",
     "places": "finding first places",
     "locate": "locating passages",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
     from neardup.jobs.tune import Tuning
-    from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+    from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 
 MAX_MEMBERS: Final = 50
 MAX_SHOWN_PASSAGES: Final = 5
@@ -169,6 +169,22 @@ def passages_summary(report: PassagesReport, out: str) -> None:
     )
 
 
+def parts_summary(report: PartsReport, out: str) -> None:
+    """Print how many paragraphs or lines a run removed, and where the tables were written."""
+    share = report.removed_words / max(report.num_words, 1)
+    removed = f"; {report.num_removed:,} removed" if report.num_removed else ""
+    rejected = f"; {report.num_rejected:,} rejected" if report.num_rejected else ""
+    parts = counted(report.num_parts, f"repeated {report.config.level}")
+    action = "marked" if report.config.mark else "removed"
+    _print_lines(
+        [
+            f"{counted(report.documents, 'document')}{removed}{rejected}; {parts} {action}: "
+            f"{report.removed_words:,} of {report.num_words:,} words ({share:.1%}).",
+            *_read_and_written(report, out),
+        ]
+    )
+
+
 def contamination_summary(report: ContaminationReport, out: str) -> None:
     """Print a table of the benchmarks, how many documents contain items, and where the tables were written."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -237,6 +253,10 @@ def _ignored(report: Report) -> Iterator[str]:
         shingles = counted(report.ignored_common["shingles"], "common shingle")
         documents = counted(report.ignored_common["documents"], "document")
         yield f"Ignored {shingles}; {documents} had no other."
+    if report.weights is not None:
+        documents = counted(report.weights["documents"], "document")
+        shared = counted(report.weights["shingles"], "shingle")
+        yield f"Weighed by how rare shingles are in {documents}; {shared} are in more than one."
 
 
 def _audited(report: Report) -> Iterator[str]:
@@ -445,8 +465,8 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
 
     If the texts are mostly different, the shared passages are listed instead.
     """
+    from neardup.align.word_diff import differ
     from neardup.cli import views
-    from neardup.cli.diff import differ
 
     names = (visible(names[0]), visible(names[1]))
     with working("differ"):

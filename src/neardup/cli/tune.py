@@ -25,7 +25,18 @@ _SETTINGS: Final = (
     ),
     *("ignore", "html", "html_content", "seed"),
     *("text_column", "id_column", "items_column", "group_column"),
-    *("format", "encoding", "lines", "delimiter", "max_document", "strict", "memory", "threads"),
+    *(
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+        "max_document",
+        "include",
+        "exclude",
+        "strict",
+        "memory",
+        "threads",
+    ),
 )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from neardup.align.word_diff import Passage
 from neardup.cli import line_view, shared_parts
-from neardup.cli.diff import Passage
 
 
 def lay_out(

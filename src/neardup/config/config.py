@@ -15,6 +15,7 @@ from neardup.config.checks import (
     as_columns,
     as_encoding,
     as_float,
+    as_globs,
     as_path,
     as_paths,
     as_share,
@@ -38,6 +39,7 @@ from neardup.config.setting_types import (
     EngineName,
     FormatName,
     HtmlContent,
+    Level,
     Measure,
     Method,
     Normalise,
@@ -45,6 +47,7 @@ from neardup.config.setting_types import (
     Settings,
     Sketch,
     Unit,
+    Weights,
 )
 from neardup.errors import ConfigError
 
@@ -59,12 +62,15 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "html_content": get_args(HtmlContent),
     "normalise": get_args(Normalise),
     "format": get_args(FormatName),
+    "weights": get_args(Weights),
     "rule": get_args(Rule),
+    "level": get_args(Level),
 }
-# None leaves the choice to the files.
-_NONE_GOES: Final = ("format",)
+# None leaves the choice to the files, and compares documents as a whole.
+_NONE_GOES: Final = ("format", "level", "weights")
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
+KEEP_BY_PATH: Final = "path"
 # Only of repeated passages.
 KEEP_NOTHING: Final = "none"
 # What `common_by` may be besides a column.
@@ -151,21 +157,27 @@ class Config(_BesidesSettings):
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison if the signatures already rule a pair out.
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or
-            "min:COLUMN"; of a repeated passage, which place to keep: "first" or "none".
+            "min:COLUMN"; "path:GLOB,GLOB" prefers files by the first glob that matches their path; of a
+            repeated passage, paragraph or line, which place to keep: "first" or "none".
         cluster: "leader" (removed documents are similar to the kept one) or "components"
         (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in
-        keep order.
+        keep order; with `level`, of equal paragraphs or lines, those that stand first.
+        level: remove repeated paragraphs ("paragraph": what blank lines separate) or lines
+            ("line") from the texts, instead of documents; None compares documents. The threshold is then
+            1, equal words in equal order, unless one is given.
         decisions: a file with decisions about single documents, exported from the page of a run:
             `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
         passages: also list the passages that two texts share, for every pair or comparison.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
-        min_words: the least number of words of a passage; with `edits`, of those that agree. None
-            means 8, and 18 with `edits`; of a repeated passage, 50. With unit="code", the least
-            number of tokens of a document that is compared.
+        min_words: the least number of words of a passage; with `edits`, of those that agree; with
+            `level`, of a paragraph or line. None means 8, and 18 with `edits`; of a repeated passage,
+            50. With unit="code", the least number of tokens of a document that is compared.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
+        weights: "idf" weighs shingles or items by how rare they are in the documents of the run and of
+            `against`, and compares by weighted Jaccard similarity; None weighs all the same.
         fold_numbers: treat every number as the same token.
         normalise: the Unicode normalisation form: "nfc", or "nfkc", which also treats compatibility
             characters as equal, such as ligatures, full-width letters and superscripts.
@@ -193,6 +205,8 @@ class Config(_BesidesSettings):
             objects) or "warc"; None goes by the extension.
         encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None means
         UTF-8.
+        include: globs: of folders and globs, read only files whose path below them matches one.
+        exclude: globs: leave out files whose path matches one, whatever `include` says.
         lines: treat every line of a plain text file as a document, not the whole file.
         delimiter: the column separator of CSV files; None means a comma, or a tab for .tsv.
         max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a
@@ -207,8 +221,8 @@ class Config(_BesidesSettings):
         against_items_column: the column with their items; None takes that of the input.
         against_id_column: the column with their ids; None takes that of the input.
         min_count: cut or mark only words in a window of `min_words` words that stands in at least
-        this many places.
-        min_left: with cut=True, remove a document of which fewer words are left.
+        this many places; with `level`, remove only paragraphs or lines that do.
+        min_left: with cut=True or `level`, remove a document of which fewer words are left.
         cut: write the rows of the input without the repeated passages in their text.
         item_column: the column of the items of benchmarks in `against`; several are joined in order.
         rule: when a document contains an item of a benchmark: "coverage" (a span has `threshold` of its
@@ -252,6 +266,7 @@ class Config(_BesidesSettings):
     keep: str = "first"
     cluster: Cluster = "leader"
     per_cluster: int = 1
+    level: Level | None = None
     decisions: str | None = None
     pairs: bool = False
     passages: bool = False
@@ -259,6 +274,7 @@ class Config(_BesidesSettings):
     min_words: int | None = None
     collapse_empty: bool = False
     multiset: bool = False
+    weights: Weights | None = None
     fold_numbers: bool = False
     normalise: Normalise = "nfc"
     fold_accents: bool = False
@@ -274,6 +290,8 @@ class Config(_BesidesSettings):
     group_column: str | None = None
     format: FormatName | None = None
     encoding: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     lines: bool = False
     delimiter: str | None = None
     max_document: int = DEFAULT_MAX_DOCUMENT
@@ -325,6 +343,8 @@ class Config(_BesidesSettings):
         self._set("spark_conf", as_spark_conf(self.spark_conf))
         for name in ("against", "ignore"):
             self._set(name, as_paths(name, getattr(self, name)))
+        for name in ("include", "exclude"):
+            self._set(name, as_globs(name, getattr(self, name)))
         check_delimiter(self.delimiter)
         self._set("encoding", as_encoding(self.encoding))
         check_together(self)
@@ -481,7 +501,14 @@ class Config(_BesidesSettings):
     @property
     def keep_column(self) -> str | None:
         """The column named by keep="max:COLUMN" or keep="min:COLUMN"."""
-        return self.keep.partition(":")[2] or None
+        order, _, column = self.keep.partition(":")
+        return column if order in KEEP_COLUMN_ORDERS else None
+
+    @property
+    def keep_globs(self) -> tuple[str, ...]:
+        """The globs of keep="path:GLOB,GLOB", empty for another order."""
+        order, _, globs = self.keep.partition(":")
+        return tuple(globs.split(",")) if order == KEEP_BY_PATH else ()
 
 
 def default_num_perm(measure: str) -> int:
@@ -563,11 +590,15 @@ def _check_keep(keep: Any) -> None:
     is_order = order in (*KEEP_ORDERS, KEEP_NOTHING) and not colon
     if is_order or (order in KEEP_COLUMN_ORDERS and column):
         return
+    if order == KEEP_BY_PATH and all(glob.strip("/") for glob in column.split(",")):
+        return
     near = difflib.get_close_matches(order, KEEP_ORDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else None
     if order in KEEP_COLUMN_ORDERS:
         hint = f"name the column: keep='{order}:score'"
+    if order == KEEP_BY_PATH:
+        hint = "name globs, separated by commas: keep='path:curated/**,*.md'"
     raise ConfigError(
-        f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN' or 'min:COLUMN', got {keep!r}",
+        f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN', 'min:COLUMN' or 'path:GLOB,GLOB', got {keep!r}",
         hint=hint,
     )

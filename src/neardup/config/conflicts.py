@@ -26,7 +26,13 @@ def check_together(config: Any) -> None:
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
     _check_code(config)
+    _check_weights(config)
     _check_passages(config)
+    if config.keep_globs and config.engine == "spark":
+        raise ConfigError(
+            f"`keep` {config.keep!r} is not supported on Spark",
+            hint="name the preferred files first, or use engine='local'",
+        )
     if config.decisions is not None and config.measure != "jaccard":
         raise ConfigError(
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",
@@ -204,6 +210,39 @@ def _check_against(config: Any) -> None:
         raise ConfigError(
             "`only_against` and cluster 'components' cannot be combined: no chains are built",
             hint="leave `cluster` out",
+        )
+
+
+def _check_weights(config: Any) -> None:
+    """What does not apply to shingles that are weighed by how rare they are."""
+    if config.weights is None:
+        return
+    if config.measure != "jaccard":
+        raise ConfigError(
+            f"`weights` {config.weights!r} needs the measure 'jaccard', got {config.measure!r}",
+            hint="leave `measure` out, or leave `weights` out",
+        )
+    for name in ("multiset", "ignore", "ignore_common", "decisions", "audit", "collapse_empty"):
+        if getattr(config, name):
+            raise ConfigError(
+                f"`{name}` and `weights` {config.weights!r} cannot be combined",
+                hint=f"leave `{name}` out",
+            )
+    if config.asks_code:
+        raise ConfigError(
+            f"`unit` 'code' and `weights` {config.weights!r} cannot be combined",
+            hint="leave `weights` out",
+        )
+    if config.sketch != "fast":
+        raise ConfigError(
+            f"`sketch` {config.sketch!r} and `weights` {config.weights!r} cannot be combined: weighted shingles have "
+            "signatures of their own",
+            hint="leave `sketch` out",
+        )
+    if config.engine == "spark":
+        raise ConfigError(
+            f"`weights` {config.weights!r} is not supported on Spark",
+            hint="leave it out, or use engine='local'",
         )
 
 

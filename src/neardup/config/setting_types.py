@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
 Unit = Literal["word", "char", "code"]
+Weights = Literal["idf"]
 CodeNames = Literal["fold", "keep"]
 Method = Literal["auto", "lsh", "exact"]
 Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
@@ -18,6 +19,7 @@ Sketch = Literal["fast", "minhash"]
 Cluster = Literal["leader", "components"]
 HtmlContent = Literal["main", "all"]
 Normalise = Literal["nfc", "nfkc"]
+Level = Literal["paragraph", "line"]
 Rule = Literal["coverage", "ngram13"]
 FormatName = Literal["jsonl", "csv", "parquet", "arrow", "text", "lines", "json", "warc"]
 Contained = Literal["query", "neighbour", "either"]
@@ -47,6 +49,7 @@ class RunSettings(TypedDict, total=False):
     keep: str
     cluster: Cluster
     per_cluster: int
+    level: Level | None
     decisions: str | os.PathLike[str] | None
     pairs: bool
     passages: bool
@@ -54,6 +57,7 @@ class RunSettings(TypedDict, total=False):
     min_words: int | None
     collapse_empty: bool
     multiset: bool
+    weights: Weights | None
     fold_numbers: bool
     normalise: Normalise
     fold_accents: bool
@@ -69,6 +73,8 @@ class RunSettings(TypedDict, total=False):
     group_column: str | None
     format: FormatName | None
     encoding: str | None
+    include: str | Sequence[str]
+    exclude: str | Sequence[str]
     lines: bool
     delimiter: str | None
     max_document: int | str

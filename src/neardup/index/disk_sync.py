@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import threading
 from pathlib import Path
 from typing import Final
 
-from neardup.errors import NearDupError
+from neardup.errors import UnsyncedError
 
+# On macOS, fsync leaves the data in the cache of the drive, where a power cut loses it.
+_EMPTY_DRIVE_CACHE: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 _OPEN: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -21,14 +25,27 @@ def sync_file(path: Path) -> None:
     """Sync a file to disk."""
     file = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(file)
+        sync_all(file)
     finally:
         os.close(file)
 
 
 def sync_data(file: int) -> None:
-    """Sync the contents of an open file to disk."""
-    getattr(os, "fdatasync", os.fsync)(file)
+    """Sync the contents of an open file to disk, without the times of its last use."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(file)
+    else:
+        sync_all(file)
+
+
+def sync_all(file: int) -> None:
+    """Sync an open file or folder to disk."""
+    if _EMPTY_DRIVE_CACHE is not None:
+        # Disks of a network may refuse it.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(file, _EMPTY_DRIVE_CACHE)
+            return
+    os.fsync(file)
 
 
 class CommitLog:
@@ -80,7 +97,7 @@ class CommitLog:
     def check(self) -> None:
         """Raise if a sync has failed: a later one could succeed although the system has dropped the data."""
         if self._failure is not None:
-            raise NearDupError(
+            raise UnsyncedError(
                 f"the disk did not confirm the last changes of the index {self._path.parent}: {self._failure.strerror}",
                 hint="check the disk, then open the index again; changes that raised this error may be lost",
             ) from self._failure

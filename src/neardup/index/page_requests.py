@@ -8,6 +8,7 @@ docs/decisions/0031 has the figures.
 from __future__ import annotations
 
 import mmap
+import resource
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -16,11 +17,6 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.measures.base import I64
-
-try:
-    import resource
-except ImportError:  # pragma: no cover - Windows has no such module
-    resource = None  # type: ignore[assignment]
 
 # Reading 16 KB takes as long as reading 4 KB, so pages that are this close are read together.
 _GAP_PAGES: Final = 4

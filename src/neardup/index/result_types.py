@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.index.facts import read_payload
 from neardup.index.store import Document
+
+if TYPE_CHECKING:  # few questions are about passages
+    from neardup.align.shared_passages import Passage
 
 MATCHES: Final = pa.schema(
     [
@@ -77,6 +80,23 @@ class Match:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PassageMatch:
+    """A document of the index that shares passages with a text.
+
+    passages: as `neardup.passages` lists them, a being the text and b the document; share_text, share_doc: the share of
+    the words of each that lie in a passage.
+    """
+
+    doc_id: str
+    passages: tuple[Passage, ...]
+    share_text: float
+    share_doc: float
+    payload: dict[str, Any] | None = None
+    inserted: float = 0.0
+    expires: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Inserted:
     """Whether a document was new, and otherwise the match that was already stored."""
 
@@ -118,11 +138,13 @@ class InsertNewResult:
 
     rows: every document in turn: `doc_id`, `is_new`, and of a known one `match_id` and
     `similarity`;
-    rejected: the place and reason of every rejected row.
+    rejected: the place and reason of every rejected row;
+    matches: the match of every document in turn, None for a new one.
     """
 
     rows: pa.Table
     rejected: tuple[tuple[str, str], ...] = ()
+    matches: tuple[Match | None, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from neardup.errors import DataError
-from neardup.index.disk_sync import sync_data
+from neardup.index.disk_sync import sync_all, sync_data
 from neardup.index.page_requests import expect_random_reads, request
 from neardup.index.sketches import (
     FLAT,
@@ -207,7 +207,7 @@ class SegmentWriter:
         head = head.ljust(HEADER_BYTES - DIGEST_BYTES, b"\0")
         digest: bytes = digest_of(head).digest()
         os.pwrite(self._file, head + digest, 0)
-        os.fsync(self._file)
+        sync_all(self._file)
         self._close()
         return digest
 

@@ -128,6 +128,8 @@ def connect(folder: Path, *, writable: bool, immutable: bool | None = None) -> s
         # NORMAL syncs only around a checkpoint; `CommitLog` syncs commits, one sync for all that
         # threads have made.
         connection.execute("PRAGMA synchronous = NORMAL")
+        # On macOS, a sync otherwise leaves the data in the cache of the drive.
+        connection.execute("PRAGMA fullfsync = ON")
         # `Merging` copies the log into the file in its thread; only a log that grows faster is
         # copied by a commit.
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_LOG_PAGES}")
@@ -307,6 +309,14 @@ class Tables:
         """Iterate over all documents, expired ones too, by number."""
         cursor = self.connection.execute(f"SELECT {_COLUMNS} FROM documents ORDER BY number")  # noqa: S608
         yield from map(_checked, cursor)
+
+    def documents_after(self, number: int, most: int, now: float) -> list[Document]:
+        """Return the first `most` documents above a number that have not expired, by number."""
+        rows = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM documents WHERE number > ? AND {_IS_LIVE} ORDER BY number LIMIT ?",  # noqa: S608
+            (number, now, most),
+        )
+        return [_checked(row) for row in rows]
 
     def numbers_of(self, ids: Iterable[str]) -> dict[str, tuple[int, bool]]:
         """Return the number of every known id, and whether it is an alias; including expired documents."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -11,11 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from neardup.errors import DataError, NearDupError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows has no such module
-    fcntl = None  # type: ignore[assignment]
 
 FILE: Final = "writer.lock"
 _OPEN: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -62,7 +58,7 @@ class WriterLock:
         return os.path.samestat(found, os.fstat(self._file.fileno()))
 
     def _wait(self, file: io.FileIO, deadline: float, timeout: float) -> None:
-        while fcntl is not None:
+        while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

@@ -34,7 +34,7 @@ from neardup.io.finished import finished_run
 from neardup.io.records import InputFile
 from neardup.io.storage.workspace import Workspace
 from neardup.measures.registry import measure_of
-from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 from neardup.search.audit import CHANCE_UNITS, DRAW_RANGE, AuditSample, draw, draw_keys
 from neardup.theory.plan import Plan
 
@@ -114,6 +114,11 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
         raise ConfigError(
             f"audit supports only the measure 'jaccard', got {run.config.measure}",
             hint="compare a sample with neardup.compare, or plan for a higher recall",
+        )
+    if run.config.weights is not None:
+        raise ConfigError(
+            f"audit does not support `weights` {run.config.weights!r}",
+            hint="the exact method finds every pair: method='exact'",
         )
     if run.config.one_to_one:
         raise ConfigError(
@@ -486,7 +491,7 @@ def audited_memory(
 
 def audit_finished(report: Report, sample: int, config: Config, watch: Watch) -> Audit:
     """Audit a finished run on files, with the threads and the memory of `config`."""
-    if isinstance(report, PassagesReport | ContaminationReport):
+    if isinstance(report, PassagesReport | ContaminationReport | PartsReport):
         raise DataError(
             "this run searched texts and compared no documents, so there are no pairs to audit",
             hint="audit a run of neardup dedup",

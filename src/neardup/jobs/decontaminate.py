@@ -61,8 +61,10 @@ _FIXED: Final[dict[str, Any]] = {
     "group_column": None,
     "ignore": (),
     "ignore_common": None,
+    "weights": None,
     "common_by": None,
     "text_out": None,
+    "level": None,
     "decisions": None,
     "pairs": False,
     "audit": False,
@@ -140,7 +142,8 @@ def find_item_files(config: Config, out: Path | None) -> FileList:
     """Find the files of benchmarks."""
     _check_no_index(config)
     check_against(config)
-    return find_files(kept_of_runs(list(config.against), out or Path()), config)
+    every = Config.of(config, include=(), exclude=())
+    return find_files(kept_of_runs(list(config.against), out or Path()), every)
 
 
 def read_items(files: FileList, config: Config, watch: Watch) -> Items:

@@ -31,7 +31,7 @@ from neardup.kernels import neighbours as kernel
 from neardup.kernels import union_find
 from neardup.kernels.similarity import Sets
 from neardup.measures import jaccard
-from neardup.report import ContaminationReport, PassagesReport, Report
+from neardup.report import ContaminationReport, PartsReport, PassagesReport, Report
 from neardup.search.audit import draw_keys
 from neardup.search.inverted_index import Compared, as_bags
 from neardup.search.tune import SimilarityCounts, Streamed, seconds_per_document
@@ -170,7 +170,7 @@ class _Judged(NamedTuple):
 
 def evaluate(report: Report, labels: Any, watch: Watch) -> Evaluation:
     """Compare what a run found with labels."""
-    if isinstance(report, PassagesReport | ContaminationReport):
+    if isinstance(report, PassagesReport | ContaminationReport | PartsReport):
         raise DataError(
             "this run searched texts and compared no documents, so there are no pairs to evaluate",
             hint="evaluate a run of neardup dedup, or a list of neardup pairs",
@@ -480,7 +480,7 @@ def _evaluation(
     is_estimated = False
     best: tuple[float | None, float | None] = (None, None)
     values = [np.full(pairs.first.size, np.nan) for pairs in (wrong, missed)]
-    if config.measure in SET_MEASURES and config.ignore_common is None:
+    if config.measure in SET_MEASURES and not (config.ignore_common or config.weights):
         sets = jaccard.text_sets(documents.texts, Config.of(config, html=False))
         score = partial(_similarities, sets, documents.groups, config)
         values = [score(pairs) for pairs in (wrong, missed)]

@@ -9,6 +9,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.jobs.containment import pipeline_for
+from neardup.jobs.idf_weights import weighed
 from neardup.pipeline import Pipeline, PipelineOutcome
 from neardup.stages.best_partners import best_partners
 from neardup.theory.plan import Plan
@@ -16,7 +17,7 @@ from neardup.theory.plan import Plan
 
 def pairs_pipeline(config: Config) -> tuple[Config, Pipeline]:
     """Return the settings and the pipeline of a run that lists pairs: all, or those of best partners."""
-    find = pipeline_for(config)
+    find = weighed(pipeline_for(config), config)
     if not config.one_to_one:
         return config, find
 

@@ -48,11 +48,13 @@ _FIXED: Final = {
     "measure": "jaccard",
     "items_column": None,
     "ignore": (),
+    "level": None,
     "decisions": None,
     "pairs": False,
     "passages": False,
     "edits": False,
     "ignore_common": None,
+    "weights": None,
     "text_out": None,
     "audit": False,
     "engine": "local",
@@ -244,7 +246,7 @@ def _located(
         cut=found_spans.words_in(spans, rows),
     )
     del chosen, repeated, stretches
-    locator = Locator(places, passages, spans, min_words, config, folder)
+    locator = Locator(places, passages, spans, min_words, config, folder, engine.room() // 4)
     with watch.stage("locate", documents.total, documents.unit) as advance:
 
         def locate(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -388,14 +390,5 @@ class MemoryPassages:
 
     def _cut(self) -> pa.Table:
         """The rows without the spans, and without documents of which too little is left."""
-        read = self._read
-        table = in_memory.with_ids(read)
-        name = read.columns.get("text", "text")
-        texts = schema.one_array(read.original.column(name)).cast(pa.large_string())
-        cut = self._found.cuts.apply(texts)
-        at = table.schema.get_field_index(name)
-        kind = table.schema.field(at).type
-        table = table.set_column(at, name, cut.cast(kind))
-        rows = read.documents.column("row").to_numpy()
         gone = self._found.left_over(self._min_left)
-        return table.take(pa.array(rows[~np.isin(rows, gone, assume_unique=True)]))
+        return in_memory.without_spans(self._read, self._found.cuts, gone)

@@ -193,8 +193,10 @@ def store_words(words, ends, first_islands, islands, stored):
             continue
         row = island_docs[island]
         while island < island_docs.size and island_docs[island] == row:
+            first = ends[doc] + starts[island]
+            to = offsets[island]
             for at in range(stops[island] - starts[island]):
-                stored[offsets[island] + at] = words[ends[doc] + starts[island] + at]
+                stored[to + at] = words[first + at]
             island += 1
 
 

@@ -62,7 +62,6 @@ UNKNOWN: Final = 1 << 29
 INVISIBLE: Final = 1 << 30
 # Soft hyphen, zero-width space, non-joiner and joiner, word joiner, and the byte order mark.
 INVISIBLE_CHARACTERS: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
-_DROPS_INVISIBLE: Final = str.maketrans("", "", INVISIBLE_CHARACTERS)
 
 
 class UnicodeTable(NamedTuple):
@@ -116,7 +115,12 @@ def drop_invisible(text: str) -> str:
     >>> drop_invisible("Donau\u00addampf\u200bschiff")
     'Donaudampfschiff'
     """
-    return text if text.isascii() else text.translate(_DROPS_INVISIBLE)
+    if text.isascii():
+        return text
+    # Six searches take a twentieth of the time of `str.translate`.
+    for character in INVISIBLE_CHARACTERS:
+        text = text.replace(character, "")
+    return text
 
 
 def normalise(

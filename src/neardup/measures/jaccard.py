@@ -73,6 +73,7 @@ def signature_format(config: Config) -> str:
     flags += f" ignore-{load_ignored(config, distinct_shingles).digest}" if config.ignore else ""
     if config.ignore_common is not None:
         flags += f" common-{config.ignore_common:g}-{config.common_by or 'all'}"
+    flags += f" weights-{config.weights}" if config.weights is not None else ""
     if config.html:
         flags += f" html-{config.html_content}"
         flags += f" {versions()}" if config.html_content == "main" else ""

@@ -19,7 +19,7 @@ from neardup.search.places import Stretches
 from neardup.search.spans import Passages, Spans
 
 I64 = npt.NDArray[np.int64]
-# Texts of passages that are kept in memory; more go to a file, if there is a folder.
+# Texts of passages that are kept in memory however little of it is left; more go to a file, if there is a folder.
 _HELD_BYTES = 8 << 20
 # Reading a page of a mapped file maps its neighbours, too: so many texts at once map some 32 MB.
 _TEXTS_AT_ONCE = 512
@@ -43,7 +43,9 @@ class Bounds(NamedTuple):
 class PassageTexts:
     """The texts of passages, in any order; thread-safe."""
 
-    def __init__(self, size: int, folder: Path | None) -> None:
+    def __init__(self, size: int, folder: Path | None, room: int = 0) -> None:
+        """Take the number of texts, the folder for those that do not fit in memory, and the memory for them."""
+        self._room = max(room, _HELD_BYTES)
         self._offsets = np.zeros(size, np.int64)
         self._sizes = np.zeros(size, np.int64)
         self._folder = folder
@@ -58,8 +60,10 @@ class PassageTexts:
             self._offsets[numbers] = self._num_written + len(self._held) + np.cumsum(sizes) - sizes
             self._sizes[numbers] = sizes
             self._held += content
-            if self._folder is not None and len(self._held) > _HELD_BYTES:
+            if self._folder is not None and len(self._held) > self._room:
                 self._write()
+                # Now a file is mapped anyway, so that holding more of it would save nothing.
+                self._room = _HELD_BYTES
 
     def _write(self) -> None:
         if self._folder is None:
@@ -114,8 +118,9 @@ class Locator:
         min_words: int,
         config: Config,
         folder: Path | None = None,
+        room: int = 0,
     ) -> None:
-        """Take what to find; `folder` is for the texts of passages that do not fit in memory."""
+        """Take what to find; `folder` is for the texts of passages that do not fit in `room` bytes of memory."""
         self._places = places
         self._passages = passages
         self._spans = spans
@@ -124,7 +129,7 @@ class Locator:
         self.places = Bounds.room(places.docs.size)
         self.passages = Bounds.room(passages.sources.size)
         self.spans = Bounds.room(spans.docs.size)
-        self.texts = PassageTexts(passages.sources.size, folder)
+        self.texts = PassageTexts(passages.sources.size, folder, room)
 
     def locate(self, batch: pa.RecordBatch) -> int:
         """Find everything in the documents of a batch; return how many documents have something."""
@@ -143,17 +148,27 @@ class Locator:
         passages = self._passages
         spans = self._spans
         wanted = (
-            (places.docs, places.starts, places.counts + self._extra, self.places),
-            (passages.sources, passages.starts, passages.words, self.passages),
-            (spans.docs, spans.starts, spans.ends - spans.starts, self.spans),
+            (places.docs, self.places),
+            (passages.sources, self.passages),
+            (spans.docs, self.spans),
         )
-        for docs, starts, words, bounds in wanted:
+        for docs, bounds in wanted:
             first, stop = np.searchsorted(docs, [rows[0], rows[-1] + 1]).tolist()
             own = slice(first, stop)
+            # Only of this run: all of them, run after run, would be quadratic.
+            if bounds is self.places:
+                starts = places.starts[own]
+                words = places.counts[own] + self._extra
+            elif bounds is self.passages:
+                starts = passages.starts[own]
+                words = passages.words[own]
+            else:
+                starts = spans.starts[own]
+                words = spans.ends[own] - starts
             of_doc = np.searchsorted(rows, docs[own])
-            at = run.ends[of_doc] + starts[own]
+            at = run.ends[of_doc] + starts
             begins = run.starts[at]
-            ends = run.stops[at + words[own] - 1]
+            ends = run.stops[at + words - 1]
             bounds.start_bytes[own] = begins
             bounds.end_bytes[own] = ends
             if bounds is not self.spans or self._config.mark:

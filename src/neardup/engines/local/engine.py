@@ -105,10 +105,18 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         self._arena = Arena(None if self._memory is None else self._memory.room)
 
     def map_documents(
-        self, documents: Documents, step: DocumentStep, schema: pa.Schema, advance: Advance
+        self,
+        documents: Documents,
+        step: DocumentStep,
+        schema: pa.Schema,
+        advance: Advance,
+        name: str = _SKETCHES,
     ) -> BatchTable:
-        """Apply a step to every document, then number the rows and compute their keep order."""
-        self._skip_parts(documents, advance)
+        """Apply a step to every document, then number the rows and compute their keep order.
+
+        `name` is that of the checkpoint; a job that maps documents twice needs another one.
+        """
+        self._skip_parts(name, documents, advance)
         done = 0
 
         def advance_and_expect(steps: int) -> None:
@@ -123,18 +131,18 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         def sketch(batch: pa.RecordBatch) -> pa.RecordBatch:
             return step(batch, self._arena.put)
 
-        table = self._map_parts(_SKETCHES, documents, read, sketch, schema)
+        table = self._map_parts(name, documents, read, sketch, schema, is_first=True)
         documents.finish_reading(self.sort)
         return table
 
-    def _skip_parts(self, documents: Documents, advance: Advance) -> None:
+    def _skip_parts(self, first_pass: str, documents: Documents, advance: Advance) -> None:
         """Skip the parts that an interrupted run has already read; their sets are no longer in memory."""
         workspace = self._workspace
         if workspace is None:
             return
 
         def skip(part: int) -> None:
-            name = part_file(_SKETCHES, part)
+            name = part_file(first_pass, part)
             if workspace.has(name) and documents.has_read(part):
                 documents.skip(part, advance)
                 self._arena.give_up()
@@ -188,6 +196,8 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         read: Callable[[int], Iterator[pa.RecordBatch]],
         step: BatchStep,
         schema: pa.Schema,
+        *,
+        is_first: bool = False,
     ) -> BatchTable:
         """Read parts in parallel, and process their batches in parallel; each part is a file of the workspace."""
         slots = threading.Semaphore(2 * self.threads + 1)
@@ -216,9 +226,7 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
                 store, range(documents.num_parts), in_order=documents.stops_at_first
             )
         # In the first pass, rows and priorities are still local to the part.
-        return FileTable(
-            paths, schema, self.room() // 16, documents if name == _SKETCHES else None, written
-        )
+        return FileTable(paths, schema, self.room() // 16, documents if is_first else None, written)
 
     def scan_documents(
         self, documents: Parts, step: BatchStep, schema: pa.Schema, advance: Advance

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.io.free_memory import free_bytes
+from neardup.report import peak_memory_bytes
 
 # The least memory for a stage, so that a run that starts close to its limit still makes progress.
 MIN_ROOM: Final = 64 << 20
@@ -58,13 +59,12 @@ def _c_function(name: str, limit: int) -> Any:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, 0 if the system does not say."""
+    """Return the resident memory of this process, or its peak where the system does not tell more."""
     try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf(
-            "SC_PAGE_SIZE"
-        )
-    except OSError:  # pragma: no cover - no /proc
-        return 0
+        pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    except OSError:
+        return peak_memory_bytes()
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def available_cores() -> int:

@@ -49,6 +49,7 @@ from neardup.io.columns.python_rows import (
     values_at,
 )
 from neardup.io.columns.rejected_rows import RejectedRow
+from neardup.io.columns.text_cuts import TextCuts
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.columns.whole_rows import rename_doc_id
 from neardup.io.documents.frames import as_arrow, is_from, pandas_values
@@ -309,6 +310,18 @@ def with_ids(read: InMemorySource) -> pa.Table:
         return original
     own_ids = read.ids.slice(read.num_references)
     return rename_doc_id(original).add_column(0, "doc_id", own_ids)
+
+
+def without_spans(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the documents with their ids, without some spans of their texts, and without the rows that are gone."""
+    table = with_ids(read)
+    name = read.columns.get("text", "text")
+    texts = schema.one_array(read.original.column(name)).cast(pa.large_string())
+    at = table.schema.get_field_index(name)
+    kind = table.schema.field(at).type
+    table = table.set_column(at, name, cuts.apply(texts).cast(kind))
+    rows = read.documents.column("row").to_numpy()
+    return table.take(pa.array(rows[~np.isin(rows, gone, assume_unique=True)]))
 
 
 def with_dimension(read: InMemorySource, config: Config) -> Config:

@@ -38,7 +38,7 @@ from neardup.io.formats import registry as formats
 from neardup.io.records import Columns, InputFile, Records
 from neardup.io.storage.workspace import REPORT
 from neardup.io.streams import head_of
-from neardup.report import Audit, ContaminationReport, PassagesReport, Report
+from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 from neardup.theory.plan import Plan, plan_for
 
 KEPT: Final = "kept"
@@ -234,6 +234,7 @@ def restore(run: Path) -> Report:
         removed_against=_removed_against(run, stored),
         decisions=stored.decisions,
         ignored_common=stored.ignored_common,
+        weights=stored.weights,
         num_rejected=stored.rejected,
         num_pairs=stored.pairs,
         warnings=tuple(stored.warnings),
@@ -259,6 +260,8 @@ def restore(run: Path) -> Report:
         return PassagesReport(**values, **stored.passages)
     if stored.contamination is not None:
         return ContaminationReport(**values, **stored.contamination)
+    if stored.parts is not None:
+        return PartsReport(**values, **stored.parts)
     return report
 
 
@@ -300,7 +303,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
             hint="run it on a file, or with audit=True",
         )
     try:
-        file = find_file(path, config)
+        file = find_file(path, config, is_given=False)
     except DataError as error:
         raise DataError(
             f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE
@@ -309,7 +312,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
         how: str | None = f"it had {entry['size']:,} bytes, now {file.size:,}"
     elif file.modified != entry["modified"]:
         how = "it was modified"
-    elif head_of(path) != entry.get("head"):
+    elif not file.reason and head_of(path) != entry.get("head"):
         if "head" in entry:
             how = "its first bytes differ"
         else:

@@ -1,4 +1,4 @@
-"""The tables of a finished search for repeated passages, or for items of benchmarks."""
+"""The tables of a finished search for repeated passages, for items of benchmarks, or for repeated sections."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ def load_table(run: Path, name: str, stored: StoredReport | None = None) -> pa.T
         return run_tables.read_table(run, name)
     if name == "items":
         return _items(run)
+    if name == "removed_parts":
+        return load_removed_parts(run, name)
     stored = stored or read_report(run)
     config = stored.settings()
     if name == "removed":
-        return _removed(run) if config.cut or config.remove else None
-    is_cut = config.cut or (name == _KEPT and config.remove)
+        return _removed(run) if config.cut or config.remove or config.level else None
+    is_cut = config.cut or (name == _KEPT and (config.remove or config.level is not None))
     if name in ("cut", _KEPT) and is_cut and not config.dry_run:
         return _cut(run, stored)
     return None
@@ -51,6 +53,26 @@ def _removed(run: Path) -> pa.Table:
         raise run_tables.damaged(path, f"it has no column {names[0]!r}")
     if any(table.column(name).null_count for name in ("file", "row")):
         raise run_tables.damaged(path, "it has a null")
+    return table.select(columns.names).cast(columns)
+
+
+def load_removed_parts(run: Path, name: str) -> pa.Table | None:
+    """Return the removed sections of a run with `level`; None for another table, or if it has none."""
+    path = run_tables.file_of(run, "removed_parts.parquet")
+    if name != "removed_parts" or not path.exists():
+        return None
+    columns = schema.removed_parts(pa.string(), has_files=True)
+    read = partial(pq.read_table, path, partitioning=None)
+    # With keep="none", no place stays.
+    always = [
+        field
+        for field in columns
+        if not field.name.startswith("kept_") and field.name != "similarity"
+    ]
+    table = run_tables.checked(path, read, pa.schema(always))
+    for column in columns.names:
+        if column not in table.column_names:
+            raise run_tables.damaged(path, f"it has no column {column!r}")
     return table.select(columns.names).cast(columns)
 
 

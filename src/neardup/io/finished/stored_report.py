@@ -83,6 +83,12 @@ class _Passages(TypedDict):
     repeated_words: Count
 
 
+class _Parts(TypedDict):
+    num_parts: Count
+    num_words: Count
+    removed_words: Count
+
+
 class _Contamination(TypedDict):
     num_items: Count
     num_items_found: Count
@@ -97,7 +103,8 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     files: the files that the run wrote, relative to its folder, with "/"; None if the report does
     not list them;
     removed_against: None in a report of a version that did not count it;
-    passages, contamination: the counts of a search for repeated passages, or for items of benchmarks; None for others.
+    passages, contamination, parts: the counts of a search for repeated passages, for items of benchmarks, or for
+    repeated paragraphs or lines; None for others.
     """
 
     schema: Count = 1
@@ -110,6 +117,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     removed_against: Count | None = None
     decisions: dict[str, Count] | None = None
     ignored_common: dict[str, Count] | None = None
+    weights: dict[str, Count] | None = None
     rejected: Count
     exact_duplicates: Count
     pairs_verified: Count
@@ -126,6 +134,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     audit: _Audit | None = None
     passages: _Passages | None = None
     contamination: _Contamination | None = None
+    parts: _Parts | None = None
 
     def check_compares(self, run: Path) -> None:
         """Raise for a search in texts, which compares no documents: it has no duplicates, pairs or clusters."""
@@ -133,11 +142,13 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
             made, table = "neardup passages", "passages.parquet"
         elif self.contamination is not None:
             made, table = "neardup decontaminate", "contaminated.parquet"
+        elif self.parts is not None:
+            made, table = "neardup dedup --level", "removed_parts.parquet"
         else:
             return
         raise DataError(
             f"{run} is the output of {made}, which does not say which documents are similar",
-            hint=f"{table} lists what was found; this command needs the output of neardup dedup",
+            hint=f"{table} lists what was found; this command needs the output of neardup dedup of whole documents",
         )
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -17,11 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from neardup.errors import DataError, NearDupError, StartOverError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows has no such module
-    fcntl = None  # type: ignore[assignment]
 
 LOCK: Final = "neardup.lock"
 JOURNAL: Final = "finished.jsonl"
@@ -240,8 +236,6 @@ def _check_below(folder: Path) -> None:
 
 
 def _hold(lock: int, folder: Path) -> None:
-    if fcntl is None:  # pragma: no cover - Windows
-        return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

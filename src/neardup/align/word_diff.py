@@ -87,8 +87,12 @@ def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbe
 
 
 def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
-    plain = (drop_invisible(" ".join(word.split())) for word in words)
-    return np.array([numbers.setdefault(word, len(numbers)) for word in plain], np.int64)
+    # Most words are frequent, so each is cleaned once.
+    known: dict[str, int] = {}
+    for word in set(words):
+        plain = drop_invisible(" ".join(word.split()))
+        known[word] = numbers.setdefault(plain, len(numbers))
+    return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
 
 
 def differ(text_a: str, text_b: str) -> list[Passage]:
@@ -109,13 +113,41 @@ def differ_by_lines(text_a: str, text_b: str) -> list[Passage]:
     return list(_passages(text_a.split("\n"), text_b.split("\n")))
 
 
-def _passages(words_a: list[str], words_b: list[str]) -> Iterator[Passage]:
+class Place(NamedTuple):
+    """Words [start_a, stop_a) of one text stand where the other has [start_b, stop_b)."""
+
+    start_a: int
+    stop_a: int
+    start_b: int
+    stop_b: int
+
+
+def find_words(text: str) -> Numbers:
+    """Return where each word of `split_words` starts and ends in a text, in characters.
+
+    >>> find_words("to be,  or 灯台").tolist()
+    [[0, 2], [3, 6], [8, 10], [11, 12], [12, 13]]
+    """
+    spans = [found.span() for found in _BARE_WORD.finditer(text)]
+    return np.array(spans, np.int64).reshape(-1, 2)
+
+
+def differing_places(words_a: list[str], words_b: list[str]) -> list[Place]:
+    """Return where two lists of words differ, in order; all between the places is equal.
+
+    >>> differing_places("to be or not".split(), "to see or not".split())
+    [Place(start_a=1, stop_a=2, start_b=1, stop_b=2)]
+    """
     ids_a, ids_b = number_words(words_a, words_b)
     partners = _partners(ids_a, ids_b)
     matched = np.flatnonzero(partners >= 0)
     whole = _Gap(0, len(words_a), 0, len(words_b))
+    return [Place(*gap) for gap in _between(whole, matched, partners[matched])]
+
+
+def _passages(words_a: list[str], words_b: list[str]) -> Iterator[Passage]:
     end_a = end_b = 0
-    for gap in _between(whole, matched, partners[matched]):
+    for gap in differing_places(words_a, words_b):
         if gap.start_a > end_a:
             yield Passage(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
         yield Passage(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])
