@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.align.word_diff import Place, differing_places, find_words
+from neardup.align.word_diff import Difference, differing_places, find_words
 
 # Equal words that are shown before and behind a place that differs, and the characters they may have.
 AROUND: Final = 24
@@ -92,7 +92,9 @@ def find_hunks(text_a: str, text_b: str, *, max_characters: int = MAX_CHARACTERS
     return Hunks(hunks, skipped + equal[-1], left_out_a, left_out_b)
 
 
-def _choose(places: list[Place], words_a: I64, words_b: I64, max_characters: int) -> list[bool]:
+def _choose(
+    places: list[Difference], words_a: I64, words_b: I64, max_characters: int
+) -> list[bool]:
     """Which places are shown: in order, as long as there is room for both sides."""
     chosen: list[bool] = []
     room_a = room_b = max_characters
@@ -112,13 +114,13 @@ def _size(words: I64, start: int, stop: int) -> int:
     return int(words[stop - 1, 1] - words[start, 0]) if start < stop else 0
 
 
-def _num_equal(places: list[Place], num_words: int) -> list[int]:
+def _num_equal(places: list[Difference], num_words: int) -> list[int]:
     starts = [*(place.start_a for place in places), num_words]
     stops = [0, *(place.stop_a for place in places)]
     return [start - stop for start, stop in zip(starts, stops, strict=True)]
 
 
-def _is_near(words_a: I64, places: list[Place]) -> bool:
+def _is_near(words_a: I64, places: list[Difference]) -> bool:
     """Whether the words between two places would be shown anyway."""
     start, stop = places[0].stop_a, places[1].start_a
     size = _size(words_a, start, stop)

@@ -35,7 +35,7 @@ _ALL_CELLS: Final = 20_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Passage:
+class DiffBlock:
     """Consecutive words, or lines; both sides are the same list if the texts are equal there."""
 
     is_equal: bool
@@ -95,25 +95,25 @@ def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
     return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
 
 
-def differ(text_a: str, text_b: str) -> list[Passage]:
-    """Return the passages of two texts in order, equal ones and different ones in turn.
+def differ(text_a: str, text_b: str) -> list[DiffBlock]:
+    """Return the blocks of two texts in order, equal ones and different ones in turn.
 
     >>> [(p.is_equal, "".join(p.words_a), "".join(p.words_b)) for p in differ("to be or not", "to see or not")]
     [(True, 'to ', 'to '), (False, 'be ', 'see '), (True, 'or not', 'or not')]
     """
-    return list(_passages(split_words(text_a), split_words(text_b)))
+    return list(_blocks(split_words(text_a), split_words(text_b)))
 
 
-def differ_by_lines(text_a: str, text_b: str) -> list[Passage]:
-    r"""Return the passages of two texts as `differ` does, but of whole lines.
+def differ_by_lines(text_a: str, text_b: str) -> list[DiffBlock]:
+    r"""Return the blocks of two texts as `differ` does, but of whole lines.
 
     >>> [(p.is_equal, p.words_a, p.words_b) for p in differ_by_lines("to\nbe", "to\nsee")]
     [(True, ['to'], ['to']), (False, ['be'], ['see'])]
     """
-    return list(_passages(text_a.split("\n"), text_b.split("\n")))
+    return list(_blocks(text_a.split("\n"), text_b.split("\n")))
 
 
-class Place(NamedTuple):
+class Difference(NamedTuple):
     """Words [start_a, stop_a) of one text stand where the other has [start_b, stop_b)."""
 
     start_a: int
@@ -132,28 +132,28 @@ def find_words(text: str) -> Numbers:
     return np.array(spans, np.int64).reshape(-1, 2)
 
 
-def differing_places(words_a: list[str], words_b: list[str]) -> list[Place]:
+def differing_places(words_a: list[str], words_b: list[str]) -> list[Difference]:
     """Return where two lists of words differ, in order; all between the places is equal.
 
     >>> differing_places("to be or not".split(), "to see or not".split())
-    [Place(start_a=1, stop_a=2, start_b=1, stop_b=2)]
+    [Difference(start_a=1, stop_a=2, start_b=1, stop_b=2)]
     """
     ids_a, ids_b = number_words(words_a, words_b)
     partners = _partners(ids_a, ids_b)
     matched = np.flatnonzero(partners >= 0)
     whole = _Gap(0, len(words_a), 0, len(words_b))
-    return [Place(*gap) for gap in _between(whole, matched, partners[matched])]
+    return [Difference(*gap) for gap in _between(whole, matched, partners[matched])]
 
 
-def _passages(words_a: list[str], words_b: list[str]) -> Iterator[Passage]:
+def _blocks(words_a: list[str], words_b: list[str]) -> Iterator[DiffBlock]:
     end_a = end_b = 0
     for gap in differing_places(words_a, words_b):
         if gap.start_a > end_a:
-            yield Passage(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
-        yield Passage(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])
+            yield DiffBlock(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
+        yield DiffBlock(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])
         end_a, end_b = gap.stop_a, gap.stop_b
     if end_a < len(words_a):
-        yield Passage(True, words_a[end_a:], words_b[end_b:])
+        yield DiffBlock(True, words_a[end_a:], words_b[end_b:])
 
 
 def _partners(ids_a: Numbers, ids_b: Numbers) -> Numbers:

@@ -20,12 +20,12 @@ _SHOWN_WORDS: Final = 40
 _SHOWN_LINES: Final = 10
 
 
-def is_mostly_different(passages: list[word_diff.Passage]) -> bool:
+def is_mostly_different(blocks: list[word_diff.DiffBlock]) -> bool:
     """Whether less than half of the words of the longer text occur in the other, in the same order."""
-    size_a = sum(len(passage.words_a) for passage in passages)
-    size_b = sum(len(passage.words_b) for passage in passages)
+    size_a = sum(len(block.words_a) for block in blocks)
+    size_b = sum(len(block.words_b) for block in blocks)
     longer = max(size_a, size_b)
-    num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
+    num_equal = sum(len(block.words_a) for block in blocks if block.is_equal)
     return longer >= _MIN_TEXT and 2 * num_equal < longer
 
 

@@ -33,7 +33,7 @@ from neardup.index.result_types import (
     match_of,
     stored_of,
 )
-from neardup.index.search import SPAN, Found, Hit, QueryOptions, find, rank, search
+from neardup.index.search import SPAN, FoundDocuments, Hit, QueryOptions, find, rank, search
 from neardup.index.settings import IndexSettings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
 from neardup.index.store import Candidates, Change, Document, Store, StoreView, already_exists
@@ -326,7 +326,7 @@ class _Held:
         yield Candidates(queries, docs, np.arange(held.sizes.size), held)
 
 
-def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
+def _by_query(found: FoundDocuments, num_queries: int) -> list[list[tuple[int, float]]]:
     """Return the earlier documents that each one is similar to."""
     pairs: list[list[tuple[int, float]]] = [[] for _ in range(num_queries)]
     for query, place, similarity in zip(

@@ -136,7 +136,7 @@ def gather(run: RunView, wanted: I64) -> Gathered:
     found = Gathered({}, {}, {}, {}, {}, 0)
     removed = run.removals.keys[run.by_key]
     held = 0
-    compared = Compared(run.report)
+    compared = ComparedTexts(run.report)
     for keys, texts, groups in scan(run):
         found.removed_bytes += int(text_bytes(texts)[_which(keys, removed)].sum())
         at = np.flatnonzero(_which(keys, wanted))
@@ -171,7 +171,7 @@ def alone(config: Config) -> Config:
     return Config.of(config, html=False)
 
 
-class Compared:
+class ComparedTexts:
     """What a run compared of its texts."""
 
     def __init__(self, report: Report) -> None:

@@ -17,7 +17,7 @@ from neardup.align.hunks import find_hunks
 from neardup.align.words_in_text import words_of
 from neardup.config import Config
 from neardup.io.records import ITEM_END
-from neardup.web.document_texts import Compared
+from neardup.web.document_texts import ComparedTexts
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -43,7 +43,7 @@ def _shown(content: bytes) -> str:
 
 
 def shared_by_all(
-    contents: Sequence[bytes], groups: Sequence[int], compared: Compared, config: Config
+    contents: Sequence[bytes], groups: Sequence[int], compared: ComparedTexts, config: Config
 ) -> dict[str, Any]:
     """Return how many shingles of the first text all the others have too, and where these stand in it.
 

@@ -147,7 +147,7 @@ def _compared_clusters(
     matrices: dict[int, list[float]] = {}
     shared: dict[int, dict[str, Any]] = {}
     config = run.report.config
-    compared = document_texts.Compared(run.report)
+    compared = document_texts.ComparedTexts(run.report)
     for number in numbers.tolist():
         keys = _shown(run, number).tolist()
         if not all(key in texts.contents for key in keys):

@@ -50,7 +50,7 @@ class ServedRun:
         self._run = self._view(report)
         self._texts = TextStore(self._run)
         self._config = document_texts.alone(report.config)
-        self._compared = document_texts.Compared(report)
+        self._compared = document_texts.ComparedTexts(report)
         self._overview = self._about(report)
         pa.default_memory_pool().release_unused()
         self._orders: dict[str, I64] = {}
