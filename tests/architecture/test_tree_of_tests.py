@@ -56,6 +56,7 @@ SUBJECTS = {
         "bad_input",
         "code_copies",
         "decontamination",
+        "detected_encodings",
         "exact",
         "finished_in_library",
         "folders",
