@@ -96,7 +96,9 @@ def test_a_free_threaded_build_with_its_global_lock_is_accepted(tmp_path):
     assert answer.returncode == 0, answer.stderr
 
 
-@pytest.mark.slow("starts a process that loads and calls everything, which takes 4 s of a quiet core")
+@pytest.mark.slow(
+    "starts a process that loads and calls everything, which takes 4 s of a quiet core"
+)
 def test_jobs_need_nothing_that_only_linux_has(tmp_path):
     answer = python(LESS_THAN_LINUX + JOBS, tmp_path)
 

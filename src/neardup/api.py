@@ -117,8 +117,10 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
                 f"`{'update' if update else 'items'}` does not apply with `level`",
                 hint="leave it out",
             )
-        chosen, _ = _named_engine(source, engine, config, settings)
-        return _remove_sections(source, out, ids, chosen, progress, report)
+        chosen, cluster = _named_engine(source, engine, config, settings)
+        return _remove_sections(
+            source, out, ids, config=chosen, progress=progress, page=report, engine=cluster
+        )
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_held(chosen, against)
@@ -163,9 +165,11 @@ def _remove_sections(
     source: Any,
     out: str | os.PathLike[str] | None,
     ids: Sequence[Any] | None,
+    *,
     config: Config,
     progress: Progress | bool | None,
     page: str | None,
+    engine: Any,
 ) -> Report:
     """Remove repeated paragraphs or lines: `deduplicate` with `level`."""
     from neardup.jobs import sections
@@ -176,6 +180,11 @@ def _remove_sections(
         paths = paths_of(source)
         if paths is None:
             check_in_memory(chosen, out=out, report=page)
+            if chosen.engine == "spark":
+                raise ConfigError(
+                    "`level` on Spark needs files as the source",
+                    hint="write the documents to Parquet, and pass the folder",
+                )
             return sections.find_in_memory(source, ids, chosen, watch)
         if out is None and page:
             raise ConfigError(
@@ -183,7 +192,8 @@ def _remove_sections(
             )
         from neardup.jobs.section_files import deduplicate_files
 
-        return from_files(partial(deduplicate_files, paths, chosen, watch, page), ids, out)
+        job = partial(deduplicate_files, paths, chosen, watch, page=page, engine=engine)
+        return from_files(job, ids, out)
 
 
 def find_pairs(
