@@ -14,7 +14,7 @@ _SETTINGS: Final = (
     *("fold_numbers", "normalise", "fold_accents", "html", "html_content", "seed"),
     *("text_column", "id_column", "format", "encoding", "lines", "delimiter", "max_document"),
     *("remove", "cut", "around", "min_left", "mark"),
-    *("dry_run", "overwrite", "strict", "memory", "threads"),
+    *("dry_run", "overwrite", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 

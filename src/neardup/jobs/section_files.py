@@ -57,7 +57,7 @@ def deduplicate_files(
         if setup is None:
             return load_run(output.target)
         if config.engine == "spark":
-            from neardup.jobs.sections_on_spark import SectionsOnSpark
+            from neardup.jobs.text_files_on_spark import SectionsOnSpark
 
             return SectionsOnSpark(setup, engine).run(watch)
         return SectionsOfFiles(setup).run(watch)

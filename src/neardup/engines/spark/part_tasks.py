@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.engines.base import Advance, BatchStep, Documents, DocumentStep, no_progress
+from neardup import schema as schemas
+from neardup.engines.base import (
+    Advance,
+    BatchStep,
+    Documents,
+    DocumentStep,
+    Parts,
+    PartScan,
+    no_progress,
+)
 from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.tables import BatchTable, FileTable, part_file
 from neardup.engines.spark.engine import SparkEngine
 from neardup.io.documents.file_reader import FileReader
 from neardup.io.documents.layout import FileLayout
-from neardup.io.storage.workspace import Workspace, write_batches
+from neardup.io.storage.workspace import Workspace, read_batches, write_batches
 
 # The files that a task has written, with what is recorded about them.
 _FINISHED: Final = pa.schema([("files", pa.string())])
@@ -102,6 +114,7 @@ class PartEngine(LocalEngine):
         super().__init__(threads, workspace, memory)
         self._tasks = tasks
         self._files = workspace
+        self._num_scans = 0
 
     def map_documents(
         self,
@@ -110,22 +123,113 @@ class PartEngine(LocalEngine):
         schema: pa.Schema,
         advance: Advance,
         name: str = "sketch",
+        gather: PartScan | None = None,
     ) -> BatchTable:
         """Apply a step to the documents of every part that no interrupted run has read."""
-        if not isinstance(documents, FileReader):
-            return super().map_documents(documents, step, schema, advance, name)
         self._skip_parts(name, documents, no_progress)
         numbers = range(documents.num_parts)
         missing = [part for part in numbers if not self._files.has(part_file(name, part))]
-        layout = documents.layout
+        layout = _layout_of(documents)
+        make = None if gather is None else gather.make
 
         def task(part: int, files: WorkerFiles) -> None:
-            read_part(part, layout, files, lambda batch: step(batch, None), schema, name)
+            if make is None:
+                read_part(part, layout, files, lambda batch: step(batch, None), schema, name)
+                return
+            own = make({})
+            read_part(part, layout, files, own.look, schema, name)
+            _bring(files, "gathered", part, own)
 
         self._tasks.run(missing, task, advance, documents.total)
         documents.finish_reading(self.sort)
+        if gather is not None:
+            self._merge("gathered", missing, documents, gather)
         paths = [self._files.folder / part_file(name, part) for part in numbers]
         return FileTable(paths, schema, self.room() // 16, documents)
+
+    def scan_documents(
+        self, documents: Parts, step: BatchStep, schema: pa.Schema, advance: Advance
+    ) -> pa.Table:
+        """Apply a step to the documents of every part; the results are few, and pass through the driver."""
+        layout = _layout_of(documents)
+        name = self._next_scan()
+
+        def task(part: int, files: WorkerFiles) -> None:
+            read_part(part, layout, files, step, schema, name)
+
+        self._tasks.run(range(documents.num_parts), task, advance, documents.total)
+        batches = [
+            batch
+            for part in range(documents.num_parts)
+            for batch in read_batches(self._files.folder / part_file(name, part))
+            if batch.num_rows
+        ]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def scan_parts(
+        self,
+        documents: Parts,
+        scan: PartScan,
+        advance: Advance,
+        schema: pa.Schema = schemas.COUNTS,
+    ) -> None:
+        """Let workers look at the parts in which there is something to look for, and merge what they bring back."""
+        del schema
+        layout = _layout_of(documents)
+        name = self._next_scan()
+        inputs = self._files.folder.resolve() / f"{name}-inputs"
+        inputs.mkdir(parents=True, exist_ok=True)
+        wanted = []
+        for part in range(documents.num_parts):
+            first, stop = layout.first_rows[part : part + 2].tolist()
+            arrays = scan.part_of(first, stop)
+            if arrays is not None:
+                np.savez(inputs / f"{part}.npz", allow_pickle=False, **arrays)
+                wanted.append(part)
+        make = scan.make
+
+        def task(part: int, files: WorkerFiles) -> None:
+            own = make(_loaded(inputs / f"{part}.npz"))
+            for batch in FileReader(layout, files).read(part, no_progress):
+                own.look(batch)
+            _bring(files, name, part, own)
+
+        self._tasks.run(wanted, task, advance, documents.total)
+        self._merge(name, wanted, documents, scan)
+        shutil.rmtree(inputs)
+
+    def _next_scan(self) -> str:
+        self._num_scans += 1
+        return f"scan-{self._num_scans}"
+
+    def _merge(self, name: str, parts: Sequence[int], documents: Parts, scan: PartScan) -> None:
+        """Add what workers have found in parts, one after the other."""
+        first_rows = _layout_of(documents).first_rows
+        for part in parts:
+            file = f"{name}/{part}.npz"
+            path = self._files.folder / file
+            first, stop = first_rows[part : part + 2].tolist()
+            scan.merge(first, stop, _loaded(path))
+            self._files.forget(file)
+            path.unlink()
+
+
+def _layout_of(documents: Parts | Documents) -> FileLayout:
+    """Return what the files of documents hold; a run on workers has no other documents."""
+    if not isinstance(documents, FileReader):
+        raise TypeError(f"workers read files, not {type(documents).__name__}")
+    return documents.layout
+
+
+def _bring(files: WorkerFiles, name: str, part: int, scan: PartScan) -> None:
+    """Write what a scan of a part has found."""
+    found = scan.found()
+    files.checkpoint(f"{name}/{part}.npz", lambda path: np.savez(path, allow_pickle=False, **found))
+
+
+def _loaded(path: Path) -> dict[str, npt.NDArray[Any]]:
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
 def read_part(
@@ -136,7 +240,7 @@ def read_part(
     schema: pa.Schema,
     name: str,
 ) -> None:
-    """Read a part and write its notes and a table, as the local engine does."""
+    """Read a part and write a table, and in the first pass its notes, as the local engine does."""
     reader = FileReader(layout, files)
 
     def results() -> Iterator[pa.RecordBatch]:

@@ -22,8 +22,11 @@ from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.notes import Notes
 from neardup.io.documents.row_cache import RowCache
 from neardup.io.streams import is_remote
+from neardup.jobs.decontaminate_files import ContaminatedFiles
+from neardup.jobs.passage_files import RepeatedInFiles
 from neardup.jobs.section_files import SectionsOfFiles
 from neardup.jobs.start import RunSetup
+from neardup.jobs.text_files import TextFiles
 
 if TYPE_CHECKING:
     from neardup.engines.spark import SparkEngine
@@ -34,8 +37,8 @@ I64 = npt.NDArray[np.int64]
 _EDITS = "edits"
 
 
-class SectionsOnSpark(SectionsOfFiles):
-    """A search for repeated sections in files that workers read and write; equal ones meet on the driver."""
+class _OnWorkers(TextFiles):
+    """A search in files that workers read and write; what they find meets on the driver, within its memory."""
 
     def __init__(self, setup: RunSetup, engine: SparkEngine | None) -> None:
         from neardup.engines.spark.part_tasks import PartEngine, PartTasks
@@ -50,7 +53,8 @@ class SectionsOnSpark(SectionsOfFiles):
         )
         local = PartEngine(self._tasks, setup.workspace, config.threads, config.memory)
         super().__init__(reachable, local)
-        self._paths = [file.path for file in (*setup.references, *setup.own)]
+        read = (*setup.references, *setup.own) if self.reads_references else setup.own
+        self._paths = [file.path for file in read]
 
     def _inputs(self) -> tuple[dict[str, Any], ...]:
         """Return the entry of every file in the report, with the path as the user gave it."""
@@ -77,6 +81,18 @@ class SectionsOnSpark(SectionsOfFiles):
             _write_file(at, layout, files)
 
         self._tasks.run(missing, task, no_progress, len(missing))
+
+
+class SectionsOnSpark(_OnWorkers, SectionsOfFiles):
+    """A search for repeated paragraphs or lines."""
+
+
+class PassagesOnSpark(_OnWorkers, RepeatedInFiles):
+    """A search for repeated passages."""
+
+
+class ContaminationOnSpark(_OnWorkers, ContaminatedFiles):
+    """A search for items of benchmarks."""
 
 
 def _reachable(files: FileList) -> FileList:
