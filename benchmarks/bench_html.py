@@ -1,8 +1,9 @@
 """How much of the main content of real pages do extractors find, and how fast?
 
-The pages are labelled by others, in the source distributions of two packages, unpacked below
---corpora: `newspaper4k-*` (tests/data) has pages with their text, `trafilatura-0.3.*` has pages with
-passages that are, or are not, content (an older version, whose tests still came with their pages).
+The content of the pages was marked by others, in packages that are unpacked below --corpora: the
+source distribution `newspaper4k-*` (tests/data) has pages with their text, `trafilatura-0.3.*` has
+pages with passages that are, or are not, content (an older version, whose tests still came with
+their pages), and Debian packages have handbooks as HTML and as text (handbooks.py).
 
 - *text*: precision and recall of 4-grams of words, averaged over pages, as article extraction is
   usually measured.
@@ -10,9 +11,10 @@ passages that are, or are not, content (an older version, whose tests still came
   authors wrote the labels.
 - *mirrors*: the share of pages whose text is at least 0.8 similar to the content alone, which is
   what a clean mirror of the page holds.
+- *handbooks*: the same two for chapters of handbooks.
 
-Settings are chosen on one half of the pages, by a hash of their names, and reported on the other.
-`neardup, main` also leaves out elements named like a template, as the rules of resiliparse do.
+Settings are chosen on one half of the pages, by a hash of their names, and on one of two handbooks,
+and reported on the others.
 An extractor that is not installed is left out, and named.
 """
 
@@ -25,6 +27,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import handbooks
 import harness
 import neardup
 from neardup.io.columns import main_content
@@ -186,8 +189,8 @@ def _justext():
     return extract
 
 
-def measure(extract, with_text, with_passages):
-    """The quality of an extractor on both halves, and its speed."""
+def measure(extract, with_text, with_passages, chapters):
+    """The quality of an extractor on both halves, and its speed on the pages of the web."""
     found = {}
     for half in ("chosen on", "reported"):
         texts = [page for page in with_text if half_of(page[0]) == half]
@@ -195,6 +198,7 @@ def measure(extract, with_text, with_passages):
         found[half] = {
             "text": judge_texts(extract, texts),
             "passages": judge_passages(extract, passages),
+            "handbooks": judge_texts(extract, chapters[half]),
         }
     pages = [page[1] for page in (*with_text, *with_passages)]
     began = time.process_time()
@@ -214,15 +218,19 @@ def main():
     folder = parser.parse_args().corpora
     with_text = list(pages_with_text(folder))
     with_passages = list(pages_with_passages(folder))
-    if not with_text or not with_passages:
-        print(f"no labelled pages below {folder}: unpack newspaper4k and trafilatura 0.3.1 there")
+    chapters = {half: handbooks.chapters(folder, half) for half in handbooks.BOOKS}
+    if not with_text or not with_passages or not all(chapters.values()):
+        print(
+            f"not all pages are below {folder}: unpack newspaper4k, trafilatura 0.3.1 and handbooks there"
+        )
         return
     rows = []
     for name, extract in extractors().items():
-        found = measure(extract, with_text, with_passages)
+        found = measure(extract, with_text, with_passages, chapters)
         for half in ("chosen on", "reported"):
             text = found[half]["text"]
             passages = found[half]["passages"]
+            chapter = found[half]["handbooks"]
             rows.append(
                 {
                     "extractor": name,
@@ -234,6 +242,9 @@ def main():
                     "mirrors": text["mirrors"],
                     "passages": passages["passages"],
                     "F1 of passages": passages["f1"],
+                    "chapters": chapter["pages"],
+                    "F1 of chapters": chapter["f1"],
+                    "mirrors of chapters": chapter["mirrors"],
                     "pages/s": found["pages_per_second"],
                     "MB/s": found["mb_per_second"],
                 }

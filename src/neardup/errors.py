@@ -3,13 +3,21 @@
 NearDupError
 ├── ConfigError (ValueError)      a setting is out of range, or two settings disagree
 ├── DataError (ValueError)        the input cannot be used as it is; names the place
-│   └── StartOverError            a later run cannot reuse finished parts
-│       └── StaleError            a file changed while it was read
+│   ├── StartOverError            a later run cannot reuse finished parts
+│   │   └── StaleError            a file changed while it was read
+│   ├── IdExistsError             an index already has a document with this id
+│   ├── UnknownIdError            an index has no document with this id
+│   ├── DuplicateError            an index has a similar document, and on_duplicate="error"
+│   ├── DamageError               a file of an index is damaged
+│   └── FullDiskError             the disk of an index is full; nothing was stored
 ├── MissingExtraError (ImportError)  an optional package is required but not installed
-└── NotStoredError (LookupError)  the question needs a table that this run did not store
+├── NotStoredError (LookupError)  the question needs a table that this run did not store
+└── UnsyncedError                 the disk did not confirm a change of an index
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class NearDupError(Exception):
@@ -35,6 +43,32 @@ class StartOverError(DataError):
 
 class StaleError(StartOverError):
     """A file changed while it was read."""
+
+
+class IdExistsError(DataError):
+    """An index already has a document with this id."""
+
+
+class UnknownIdError(DataError):
+    """An index has no document with this id."""
+
+
+class DuplicateError(DataError):
+    """An index has a similar document, and `on_duplicate` is "error"; `match` is that document."""
+
+    match: Any = None
+
+
+class DamageError(DataError):
+    """A file of an index is damaged."""
+
+
+class FullDiskError(DataError):
+    """The disk of an index is full; the change was not stored."""
+
+
+class UnsyncedError(NearDupError):
+    """The disk did not confirm a change of an index; the index must be opened again."""
 
 
 class MissingExtraError(NearDupError, ImportError):

@@ -16,6 +16,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ROLES = {"__init__", "base", "registry", "engine"}
 
 
+# Names that public classes of several modules have; any other one is a bug.
+CLASSES_TWICE = {"Found", "Rule", "WordCounts"}
+# The bodies of requests, whose names are those of the documentation that clients read.
+BODIES = PACKAGE / "web" / "service" / "bodies.py"
+
+
 def functions(path):
     return [
         node
@@ -49,6 +55,22 @@ def test_a_base_name_is_used_once():
     assert [
         name for name, folders in twice.items() if "cli" in folders and name not in COMMANDS
     ] == []
+
+
+def test_the_name_of_a_public_class_is_used_once():
+    places = defaultdict(set)
+    for path in set(FILES) - {BODIES}:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].add(path.stem)
+    twice = {name: files for name, files in places.items() if len(files) > 1}
+    assert {name: twice[name] for name in twice.keys() - CLASSES_TWICE} == {}
+
+
+def test_bounds_are_called_max_and_min():
+    sources = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in FILES}
+    other = re.compile(r"^_?(MOST|LEAST)_[A-Z_]+\b.* = ", re.MULTILINE)
+    assert [name for name, text in sources.items() if other.search(text)] == []
 
 
 def test_one_module_knows_the_name_of_containment_and_one_compiles_kernels():

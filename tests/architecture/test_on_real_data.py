@@ -77,3 +77,16 @@ def test_vectors_have_the_neighbours_and_pairs_of_a_brute_force(benchmark):
     for method in ("exact", "auto (default)"):
         row = pairs[f"neardup pairs, --method {method}"]
         assert (row["missed"], row["false"]) == (0, 0)
+
+
+def test_main_content_is_found_on_pages_that_nothing_was_tuned_on(benchmark):
+    rows = benchmark.read_results()["html"]["rows"]
+    own = {row["half"]: row for row in rows if row["extractor"] == "neardup, main"}
+    reported = own["reported"]
+    assert reported["F1"] >= 0.95
+    assert reported["mirrors"] >= 0.86
+    assert min(half["F1 of chapters"] for half in own.values()) >= 0.95
+    assert min(half["mirrors of chapters"] for half in own.values()) >= 0.86
+    said = (ROOT / "docs" / "files.md").read_text("utf-8")
+    for figure in (reported["F1"], reported["F1 of chapters"]):
+        assert f"{figure:.3f}".lstrip("0") in said

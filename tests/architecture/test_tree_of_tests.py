@@ -57,6 +57,7 @@ SUBJECTS = {
         "decontamination",
         "exact",
         "finished_in_library",
+        "folders",
         "foreign_files",
         "foreign_runs",
         "forged_copies",

@@ -30,6 +30,8 @@ WIDER = {
     "max_document",
     "against",
     "ignore",
+    "include",
+    "exclude",
     "ignore_common",
     "text_out",
     "spark_conf",

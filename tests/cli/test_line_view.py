@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.align.word_diff import differ, differ_by_lines, split_words, word_lines
 from neardup.cli import line_view
-from neardup.cli.diff import differ, differ_by_lines, split_words, word_lines
 
 CODE = """def area(width, height):
     # of a rectangle

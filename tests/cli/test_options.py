@@ -26,7 +26,7 @@ def configured(*arguments):
 
 
 def test_every_setting_is_an_option_of_dedup_and_nothing_else_is():
-    own = {"inputs", "out", "update", "report", "as_json", "quiet"}
+    own = {"inputs", "files_from", "out", "update", "report", "as_json", "quiet"}
     of_passages = {"cut"}
     of_items = {"item_column", "rule", "weights_from", "around", "remove"}
     of_pairs = {"one_to_one"}

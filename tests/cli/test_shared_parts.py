@@ -6,7 +6,7 @@ import random
 import time
 
 import neardup
-from neardup.cli.diff import differ
+from neardup.align.word_diff import differ
 from neardup.cli.shared_parts import is_mostly_different, list_passages, list_shared
 
 QUOTE = "the ferry to the island leaves every morning at nine from the second pier behind the old customs house"

@@ -62,6 +62,8 @@ DEFAULTS = {
     "group_column": None,
     "format": None,
     "encoding": None,
+    "include": (),
+    "exclude": (),
     "lines": False,
     "delimiter": None,
     "max_document": 256 * 10**6,
@@ -133,6 +135,8 @@ OTHER_VALUES = {
     "group_column": "language",
     "format": "lines",
     "encoding": "iso8859-1",
+    "include": ("*.md", "docs/**"),
+    "exclude": ("old",),
     "lines": True,
     "delimiter": ";",
     "max_document": 10**6,
@@ -255,6 +259,8 @@ BAD_VALUES = {
     "group_column": [1, ["group"], b"group", True],
     "format": ["xml", "JSONL", "", 1, True],
     "encoding": ["latin9000", "", 1, True, "zlib", b"utf-8"],
+    "include": ["/", ["a", ""], 1],
+    "exclude": ["", ["a", 2]],
     "lines": NO_FLAGS,
     "delimiter": ["", ",,", '"', "\n", "é", 1, b","],
     "max_document": [0, None, "4 giga", "GB", "", -1, True, "-4GB"],
@@ -326,7 +332,9 @@ def test_the_package_of_the_settings_exports_the_public_class():
 
 
 def test_defaults_are_those_of_the_design():
-    assert Config().as_dict() == DEFAULTS | {"against": [], "ignore": [], "spark_conf": []}
+    assert Config().as_dict() == DEFAULTS | {
+        name: [] for name in ("against", "ignore", "spark_conf", "include", "exclude")
+    }
 
 
 @pytest.mark.parametrize("table", [OTHER_VALUES, BAD_VALUES])

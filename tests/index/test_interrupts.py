@@ -121,7 +121,10 @@ class Driver:
         if self.snapshot_path.exists():
             with Index.open(self.snapshot_path, read_only=True) as copied:
                 assert (copied.check(), set(copied.ids())) == ([], held)
-            shutil.rmtree(self.snapshot_path)
+            # Deleted under another name, because signals interrupt this, too.
+            checked = self.snapshot_path.with_name("checked")
+            shutil.rmtree(checked, ignore_errors=True)
+            self.snapshot_path.rename(checked)
 
     def shrink(self):
         """Keep the index small, so that the number of lines of a change stays the same."""

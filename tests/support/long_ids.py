@@ -65,7 +65,8 @@ def _check_ids(page, view):
     # 64 + 24 characters, each of which may be spelled as U+202E.
     assert max(map(len, shown), default=0) <= 88 * 6 + 1, view
     titles = page.evaluate(
-        "[...document.querySelectorAll('[title], [aria-label]')].flatMap((one) => [one.title, one.ariaLabel || ''])"
+        "[...document.querySelectorAll('[title], [aria-label]')]"
+        ".flatMap((one) => [one.title || '', one.ariaLabel || ''])"
     )
     assert not any(character in text for text in (*shown, *titles) for character in HIDDEN), view
     assert max(map(len, titles)) <= 4096 * 6 + 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import gzip
 import json
 import random
 import re
@@ -54,8 +56,15 @@ def make_run(folder: Path) -> Path:
     return folder / "clean"
 
 
+_DATA = re.compile(r'(?<=id="data">)[^<]*(?=</script>)')
+
+
 def data_of(text):
-    """The JSON of a page, as a browser reads it."""
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1]
-    )
+    """The data of a page, as a browser reads it."""
+    return json.loads(gzip.decompress(base64.b64decode(_DATA.search(text)[0])))
+
+
+def with_data(text, data):
+    """A page with other data."""
+    packed = base64.b64encode(gzip.compress(json.dumps(data).encode())).decode()
+    return _DATA.sub(packed, text)

@@ -30,9 +30,10 @@ class Answered(NamedTuple):
     @property
     def code(self):
         """The code of an error; fails if it has another shape than all errors."""
-        assert self.headers["content-type"] == "application/json"
+        assert self.headers["content-type"] == "application/problem+json"
         problem = json.loads(self.body)
-        assert set(problem) == {"code", "message", "hint"}
+        assert set(problem) >= {"type", "title", "status", "code", "message", "hint"}
+        assert problem["status"] == self.status
         assert problem["message"]
         assert problem["hint"]
         return problem["code"]

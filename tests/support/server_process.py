@@ -16,17 +16,24 @@ START = "from neardup.cli.main import main; main()"
 class Started:
     """A server in a process of its own."""
 
-    def __init__(self, path):
+    command = (sys.executable, "-c", START)
+
+    def __init__(self, path, *arguments, **environment):
         self.process = subprocess.Popen(
-            [sys.executable, "-c", START, "serve", str(path), "--port", "0"],
+            [*self.command, "serve", str(path), "--port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "XDG_CONFIG_HOME": "/nowhere"} | environment,
         )
-        self.url = next(
-            word for line in self.process.stdout for word in line.split() if word.startswith("http")
-        )
+        # The lines up to the one that says that all is ready.
+        self.lines = []
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if "Stop with Ctrl-C" in line:
+                break
+        words = " ".join(self.lines).split()
+        self.url = next((word for word in words if word.startswith("http")), "")
         self.netloc = urlsplit(self.url).netloc
 
     def ask(self, path, method="GET", body=None, **headers):

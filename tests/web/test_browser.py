@@ -14,7 +14,7 @@ import pytest
 import neardup
 from support import long_ids
 from support.browser_tab import Tab, until
-from support.made_run import SETTINGS, data_of, documents
+from support.made_run import SETTINGS, data_of, documents, with_data
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
@@ -28,12 +28,22 @@ def keys(report_path):
 
 def test_the_overview_states_the_promise_and_lists_rejected_rows_first(tab, report):
     page = tab.open()
-    assert page.inner_text("h1") == f"{report.num_removed} of {report.documents} documents removed"
+    share = round(100 * report.num_removed / report.documents)
+    assert page.inner_text("h1") == (
+        f"{report.num_removed} of {report.documents} documents are near-duplicates ({share} %)"
+    )
     assert report.plan.finding() in page.inner_text(".lead")
     first = page.query_selector("main > *")
     assert "1 row of" in first.inner_text()
-    assert page.locator("canvas").count() == 3
-    assert "of text kept" in page.inner_text(".where")
+    assert page.locator(".chart svg").count() == 4
+    identical = report.removed.column("similarity").to_pylist().count(1)
+    assert page.inner_text(".keys").split("\n") == [
+        f"kept {report.num_kept}",
+        *([f"identical {identical}"] if identical else []),
+        f"edited {report.num_removed - identical}",
+        "rejected 1",
+    ]
+    assert "Removed text: 10 MB of 20 MB." in page.inner_text(".measured")
 
 
 def test_the_slider_shows_what_at_threshold_counts(tab, report):
@@ -50,9 +60,9 @@ def test_the_slider_shows_what_at_threshold_counts(tab, report):
 
 def test_the_histogram_can_show_pairs(tab):
     page = tab.open()
-    page.click("text=pairs >> nth=0")
+    page.click("button:text-is('pairs')")
     assert page.get_attribute("button:text-is('pairs')", "aria-pressed") == "true"
-    assert "all found pairs" in page.get_attribute(".chart >> nth=0", "aria-label")
+    assert "found pairs by similarity" in page.get_attribute(".chart svg >> nth=0", "aria-label")
 
 
 def test_clusters_are_listed_sorted_and_filtered(tab):
@@ -72,19 +82,13 @@ def test_clusters_are_listed_sorted_and_filtered(tab):
 
 
 def test_a_hundred_thousand_rows_scroll_and_few_are_built(browser, report_path, tmp_path):
-    data = data_of(report_path.read_text("utf-8"))
+    text = report_path.read_text("utf-8")
+    data = data_of(text)
     first = data["clusters"][0]
     data["clusters"] = [
         [first[0], 100_002 - number, first[2], first[3]] for number in range(100_000)
     ]
-    text = report_path.read_text("utf-8")
-    start = text.index('id="data">') + len('id="data">')
-    made = (
-        text[:start]
-        + json.dumps(data).replace("<", "\\u003c")
-        + text[text.index("</script>", start) :]
-    )
-    (tmp_path / "many.html").write_text(made, "utf-8")
+    (tmp_path / "many.html").write_text(with_data(text, data), "utf-8")
     tab = Tab(browser, f"file://{tmp_path / 'many.html'}")
     page = tab.open("clusters")
     page.wait_for_selector("[data-row]")
@@ -104,7 +108,10 @@ def test_a_cluster_shows_members_heat_map_and_what_they_share(tab, keys):
     assert page.locator("a.cell").count() == 30
     label = page.get_attribute("a.cell >> nth=0", "aria-label")
     assert label.startswith("ferry-0 and ferry-1: ")
-    assert "shingles of the kept text are in every member shown" in page.inner_text("main")
+    texts = [text for name, text in documents().items() if name.startswith("ferry")]
+    sets = [set(neardup.shingles(text, size=2, seed=SETTINGS["seed"]).tolist()) for text in texts]
+    told = f"{len(set.intersection(*sets))} of the {len(sets[0])} shingles of the kept text are in all 6 documents"
+    assert told in page.inner_text("main")
     shared = page.inner_text(".text .shared >> nth=0")
     assert all(
         shared.split()[0] in text for name, text in documents().items() if name.startswith("ferry")
@@ -124,33 +131,59 @@ def test_a_pair_shows_what_differs_and_what_is_shared(tab, keys):
         texts["ferry-3"].split()
     ) - set(texts["ferry-0"].split())
     assert page.inner_text("#columns ~ .scroll tbody tr").split() == ["lang", "en", "en"]
-    left, right = (page.inner_text(f"[data-side={side}]") for side in "ab")
-    assert (left, right) == (texts["ferry-0"], texts["ferry-3"])
-    page.click("[data-side=a] .shared >> nth=1")
-    assert page.locator("[data-side=b] .is-found").count() >= 1
-    assert page.locator("[data-side=a] .is-found").count() == 0
+    assert [side_of(page, side) for side in "ab"] == [texts["ferry-0"], texts["ferry-3"]]
 
 
-def test_a_click_on_one_side_scrolls_the_other(tab, keys):
+def side_of(page, side):
+    """The text of one side of a pair as it is shown."""
+    return "".join(page.locator(f"[data-side={side}]").all_text_contents())
+
+
+def test_the_names_of_a_pair_are_its_heading_and_its_neighbours_are_linked(tab, keys):
+    page = tab.open(f"pair/{keys['ferry-0']}/{keys['ferry-3']}")
+    assert page.inner_text("h1") == "ferry-0 and ferry-3"
+    assert page.title() == "ferry-0 and ferry-3 · clean"
+    page.click("text=next pair")
+    page.wait_for_selector("h1:has-text('ferry-4')")
+    page.click("text=previous pair")
+    page.click("text=previous pair")
+    page.wait_for_selector("h1:has-text('ferry-2')")
+
+
+def test_keys_step_through_the_differences(tab, keys):
+    page = tab.open(f"pair/{keys['ferry-0']}/{keys['ferry-3']}")
+    assert page.inner_text(".steps .figure") == "3 differences"
+    for key, told in (("n", 1), ("n", 2), ("n", 3), ("n", 3), ("p", 2)):
+        page.keyboard.press(key)
+        until(
+            page, f"document.querySelector('.steps .figure').innerText === 'difference {told} of 3'"
+        )
+        assert page.locator("del.is-current").count() == 1
+        assert page.locator("ins.is-current").count() == 1
+
+
+def test_long_texts_say_what_is_left_out(tab, keys):
     page = tab.open(f"pair/{keys['long-0']}/{keys['long-1']}")
     assert page.locator(".cut-here").count() == 2
-    assert (
-        page.inner_text(".cut-here >> nth=0") == "Cut here: 50,000 characters of a text of 10 MB."
+    assert page.inner_text(".cut-here >> nth=0") == (
+        "Cut here: 50,000 characters of a text of 10 MB; 1 word left out."
+    )
+    assert page.inner_text(".cut-note") == (
+        "Only the beginnings of these texts are compared here: "
+        "1 word on the left and 2 words on the right are left out."
     )
     assert page.inner_text("#columns ~ .scroll tbody tr").split() == ["lang", "en", "en"]
-    page.uncheck(".switch input")
-    page.evaluate("document.querySelector('[data-side=b]').scrollTop = 1e6")
-    page.evaluate("document.querySelector('[data-side=a] .shared').click()")
-    assert page.evaluate("document.querySelector('[data-side=b]').scrollTop") < 100
 
 
-def test_only_differences_leaves_equal_words_out(tab, keys):
+def test_only_differences_folds_equal_words_until_they_are_opened(tab, keys):
     page = tab.open(f"pair/{keys['long-0']}/{keys['long-1']}")
     assert page.is_checked(".switch input")
-    assert "equal words" in page.inner_text("[data-side=a]")
-    short = len(page.inner_text("[data-side=a]"))
+    assert "equal words" in page.inner_text(".aligned")
+    short = len(side_of(page, "a"))
+    page.click(".fold")
+    assert len(side_of(page, "a")) > 10 * short
     page.uncheck(".switch input")
-    assert len(page.inner_text("[data-side=a]")) > 10 * short
+    assert len(side_of(page, "a")) == 50_000
 
 
 def test_hidden_characters_are_spelled(tab, keys):
@@ -247,9 +280,9 @@ def test_hostile_documents_stay_texts(tab, keys):
 
 
 def test_a_link_opens_its_view_and_an_unknown_one_says_so(tab):
-    assert tab.open("pair/0/3").inner_text("h1") == "Pair"
+    assert tab.open("pair/0/3").inner_text("h1") == "ferry-0 and ferry-3"
     tab.page.reload()
-    tab.page.wait_for_selector("h1:text-is('Pair')")
+    tab.page.wait_for_selector("h1:has-text('ferry-3')")
     assert "There is no such view." in tab.open("nothing").inner_text("main")
     assert "not in this report" in tab.open("cluster/999999").inner_text("main")
     assert "no such view" in tab.open("pair/x/1").inner_text("main")
@@ -329,6 +362,72 @@ def test_the_theme_changes_and_print_hides_controls(tab):
     assert page.is_visible("h1")
 
 
+def test_print_shows_charts_in_light_colours(browser, report_path):
+    tab = Tab(browser, f"file://{report_path}", color_scheme="dark")
+    page = tab.open()
+    page.emulate_media(media="print")
+    colours = (
+        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    )
+    assert page.evaluate(colours) == ["rgb(255, 255, 255)", "rgb(17, 17, 17)"]
+    assert page.evaluate(
+        "[...document.querySelectorAll('.chart svg')].every((one) => one.getBoundingClientRect().width > 200)"
+    )
+    page = tab.open("clusters")
+    page.wait_for_selector("[data-row]")
+    assert page.evaluate("document.documentElement.scrollHeight") < 2000
+    tab.close()
+
+
+def test_the_overview_of_components_and_of_containment_says_what_holds(browser, tmp_path):
+    base = documents()["ferry-0"]
+    texts = [base, f"{base} and more words", base, documents()["alone-1"]]
+    chains = neardup.deduplicate(texts, cluster="components")
+    (tmp_path / "old.jsonl").write_text(json.dumps({"text": base}) + "\n", "utf-8")
+    settings = {"measure": "containment", "threshold": 0.9, "against": tmp_path / "old.jsonl"}
+    (tmp_path / "new.jsonl").write_text(json.dumps({"text": texts[1]}) + "\n", "utf-8")
+    inside = neardup.deduplicate(tmp_path / "new.jsonl", **settings)
+    tab = Tab(browser, f"file://{tmp_path / 'page.html'}")
+    shown = []
+    for report in (chains, inside):
+        (tmp_path / "page.html").write_text(report.to_html(), "utf-8")
+        tab.page.goto("about:blank")
+        shown.append(tab.open().inner_text("main"))
+    tab.close()
+    assert "connected to the kept one by a chain" in shown[0]
+    assert "1 of 1 document contain another (100 %)" in shown[1]
+    assert "contains at least 0.9 of the shingles of the document" in shown[1]
+    assert "contained whole 1" in shown[1]
+    assert not any("Every removed document is at least" in words for words in shown)
+
+
+def test_a_run_that_removed_nothing_says_so(browser, tmp_path):
+    report = neardup.deduplicate([documents()["alone-1"], documents()["alone-2"]])
+    (tmp_path / "none.html").write_text(report.to_html(), "utf-8")
+    tab = Tab(browser, f"file://{tmp_path / 'none.html'}")
+    page = tab.open()
+    assert page.inner_text("h1") == "Nothing was removed from 2 documents"
+    assert "very removed document" not in page.inner_text("main")
+    tab.close()
+
+
+def test_causes_of_removal_are_counted_apart(browser, tmp_path):
+    base = documents()["ferry-0"]
+    for name, texts in (
+        ("old", [base]),
+        ("new", [base, documents()["alone-1"], documents()["alone-1"]]),
+    ):
+        rows = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        (tmp_path / f"{name}.jsonl").write_text(rows, "utf-8")
+    report = neardup.deduplicate(tmp_path / "new.jsonl", against=tmp_path / "old.jsonl")
+    (tmp_path / "against.html").write_text(report.to_html(), "utf-8")
+    tab = Tab(browser, f"file://{tmp_path / 'against.html'}")
+    assert tab.open().inner_text(".causes") == (
+        "1 because of a reference document (--against), 1 because of another document of the input."
+    )
+    tab.close()
+
+
 def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
     chance = random.Random(3)
     letters = [
@@ -381,22 +480,23 @@ def test_the_page_cuts_texts_into_shingles_as_the_library_does(tab):
             assert counts == [len(neardup.shingles(text, unit=unit, size=size)) for text in texts]
 
 
-def test_text_beyond_a_cut_is_not_shown_as_a_difference(browser, tmp_path):
+def test_difference_behind_the_cut_of_long_texts_is_shown(browser, tmp_path):
     words = [f"word{number}" for number in range(9000)]
-    texts = {
-        "a": " ".join(words),
-        "b": " ".join([*(f"more{number}" for number in range(40)), *words]),
-    }
+    changed = [f"more{number}" for number in range(40)]
+    texts = {"a": " ".join(words), "b": " ".join([*words[:8000], *changed, *words[8000:]])}
     report = neardup.deduplicate(texts, threshold=0.9)
     (tmp_path / "cut.html").write_text(report.to_html(), "utf-8")
     tab = Tab(browser, f"file://{tmp_path / 'cut.html'}")
-    page = tab.open("pair/0/1")
-    page.uncheck(".switch input")
-    assert page.locator(".cut-here").count() == 2
-    assert page.locator("del.gone").count() == 0
-    assert set("".join(page.locator("ins.new").all_inner_texts()).split()) == {
-        f"more{n}" for n in range(40)
-    }
+    for link, tag, other in (("pair/0/1", "ins", "del"), ("pair/1/0", "del", "ins")):
+        page = tab.open(link)
+        page.wait_for_selector(".aligned")
+        assert page.locator(other).count() == 0
+        assert "".join(page.locator(tag).all_inner_texts()).split() == changed
+        assert page.locator(".aligned .left-out").all_inner_texts() == [
+            "… 7,976 equal words not stored here …",
+            "… 976 equal words not stored here …",
+        ]
+        assert page.locator(".cut-note").count() == 0
     tab.close()
 
 

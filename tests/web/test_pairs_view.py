@@ -165,7 +165,9 @@ def test_browser_shows_pairs_and_their_texts_without_words_of_removal(browser, l
     page.click(".virtual-row [data-row] >> nth=0")
     page.wait_for_selector(".sides")
     assert page.locator(".figures dd").all_inner_texts()[0] == "1.0"
-    assert page.inner_text(".text >> nth=0") == ESSAYS["ann"]
+    assert "".join(page.locator("[data-side=a]").all_text_contents()) == ESSAYS["ann"]
+    page.click("text=next pair")
+    page.wait_for_selector("text=previous pair")
     words.append(page.inner_text("body").lower())
     assert page.locator("button.mark").count() == 0
     for word in REMOVAL_WORDS:
@@ -259,19 +261,21 @@ def test_click_on_a_passage_marks_it_in_both_texts(browser, copies, tmp_path):
         assert page.locator(".jump").count() == 2
         assert page.locator(".is-found").count() == 0
         for number, passage in enumerate(pair["passages"]):
-            page.click(f".jump >> nth={number}")
-            until(page, f"document.querySelectorAll('.jump')[{number}].ariaPressed === 'true'")
+            # The first click shows the place on the left, the second one that on the right.
             for shown, own in zip("ab", sides, strict=True):
+                page.click(f".jump >> nth={number}")
+                until(page, f"document.querySelectorAll('.jump')[{number}].ariaPressed === 'true'")
                 text = COPIES["ann" if own == "a" else "bob"]
                 until(page, f"document.querySelectorAll('[data-side={shown}] .is-found').length")
                 span = text[passage[f"start_{own}"] : passage[f"end_{own}"]]
                 assert found_in(page, shown) == span
-                assert page.evaluate(
+                until(
+                    page,
                     f"""(() => {{
-                      const pane = document.querySelector("[data-side={shown}]").getBoundingClientRect();
+                      const pane = document.querySelector(".aligned").getBoundingClientRect();
                       const mark = document.querySelector("[data-side={shown}] .is-found").getBoundingClientRect();
                       return mark.top >= pane.top && mark.top < pane.bottom;
-                    }})()"""
+                    }})()""",
                 )
             lines = (
                 f"line {passage[f'line_{sides[0]}']} on the left, {passage[f'line_{sides[1]}']} on"

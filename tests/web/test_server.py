@@ -54,7 +54,8 @@ def index_server(tmp_path_factory):
 def problem_of(answered):
     answer, content = answered
     problem = json.loads(content)
-    assert set(problem) == {"code", "message", "hint"}
+    assert set(problem) == {"type", "title", "status", "code", "message", "hint"}
+    assert problem["status"] == answer.status
     return answer.status, problem["code"]
 
 
@@ -243,7 +244,7 @@ def test_no_route_takes_a_path_or_an_address(server, index_server):
             for route in methods.values():
                 parameters |= {one["name"] for one in route.get("parameters", ())}
                 for content in route.get("requestBody", {}).get("content", {}).values():
-                    parameters |= set(content["schema"]["properties"])
+                    parameters |= properties_of(content["schema"], described)
     assert parameters == {
         "offset",
         "limit",
@@ -255,7 +256,19 @@ def test_no_route_takes_a_path_or_an_address(server, index_server):
         "doc_id",
         "text",
         "k",
+        # Of the service.
+        *("name", "id", "ids", "cursor", "Idempotency-Key", "items", "vector", "queries"),
+        *("threshold", "where", "since", "containment", "payload", "expires", "documents"),
+        "on_duplicate",
     }
+
+
+def properties_of(schema, described):
+    """The names in a body, which may be described elsewhere."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return properties_of(described["components"]["schemas"][name], described)
+    return set(schema.get("properties", ()))
 
 
 def test_a_body_without_a_length_is_counted(index_server):
@@ -364,7 +377,8 @@ def test_hostile_documents_stay_texts_on_the_server(browser, server):
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img, main b, main script").count() == 0
         assert page.evaluate("document.querySelector('main').innerText.length") < 200_000
-    assert page.inner_text(".cut-here") == "Cut here: 50,000 characters of a text of 10 MB."
+    told = "Cut here: 50,000 characters of a text of 10 MB; 1 word left out."
+    assert page.inner_text(".cut-here") == told
     tab.close()
 
 
@@ -451,6 +465,49 @@ def test_the_page_of_an_index_cuts_a_very_long_id_and_can_copy_it(browser, start
     page.click("text=Copy the whole id")
     page.wait_for_selector("text=Copied")
     assert page.evaluate("navigator.clipboard.readText()") == long_ids.MEGABYTE
+    tab.close()
+
+
+def test_the_list_of_routes_has_the_style_of_the_page(browser, server):
+    tab = Tab(browser, server.url)
+    tab.page.goto(f"{server.url}docs")
+    font = "getComputedStyle(document.body).fontFamily"
+    assert tab.page.evaluate(font).startswith("system-ui")
+    tab.close()
+
+
+def test_a_server_that_has_ended_is_told_and_keeps_nobody_waiting(browser, tmp_path):
+    started = Started(long_ids.make_run(tmp_path))
+    tab = Tab(browser, started.url)
+    page = tab.open("clusters")
+    page.wait_for_selector("[data-row]")
+    assert started.stop() == 0
+    page.click("[data-row]")
+    page.wait_for_selector("text=The server does not answer.")
+    assert page.locator(".loading").count() == 0
+    tab.errors.clear()  # the browser itself notes that nobody answers
+    tab.close()
+
+
+def test_back_returns_to_the_same_place_of_a_list(browser, start, tmp_path):
+    texts = [f"{documents()['ferry-0']} page{number % 300}" * 2 for number in range(600)]
+    rows = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (tmp_path / "pages.jsonl").write_text(rows, "utf-8")
+    neardup.deduplicate(tmp_path / "pages.jsonl", out=tmp_path / "clean", threshold=1)
+    tab = Tab(browser, start(tmp_path / "clean"))
+    page = tab.open("clusters")
+    page.wait_for_selector("[data-row]")
+    page.evaluate("document.querySelector('.virtual').scrollTop = 250 * 44")
+    until(page, "history.state?.list === 250 * 44")
+    until(
+        page,
+        "[...document.querySelectorAll('[data-row]')].some((one) => one.hash === '#/cluster/252')",
+    )
+    page.click("[data-row][href='#/cluster/252']")
+    page.wait_for_selector("text=Kept, and represents 1 other document.")
+    page.go_back()
+    page.wait_for_selector("[data-row][href='#/cluster/252']")
+    assert page.evaluate("document.querySelector('.virtual').scrollTop") == 250 * 44
     tab.close()
 
 

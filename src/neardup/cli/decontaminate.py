@@ -12,7 +12,17 @@ from neardup.config import Config
 _SETTINGS: Final = (
     *("against", "item_column", "rule", "threshold", "weights_from"),
     *("fold_numbers", "normalise", "fold_accents", "html", "html_content", "seed"),
-    *("text_column", "id_column", "format", "encoding", "lines", "delimiter", "max_document"),
+    *(
+        "text_column",
+        "id_column",
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+        "max_document",
+        "include",
+        "exclude",
+    ),
     *("remove", "cut", "around", "min_left", "mark"),
     *("dry_run", "overwrite", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )

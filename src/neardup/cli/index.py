@@ -43,6 +43,7 @@ _READING: Final = (
     ),
     *("max_document", "strict"),
 )
+_FILES: Final = ("include", "exclude")
 _SETTINGS: Final = (
     *(
         "threshold",
@@ -60,7 +61,7 @@ _SETTINGS: Final = (
     *("html", "html_content", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 _FOLDER: Final = click.argument("folder", metavar="INDEX", type=click.Path())
-_ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
+_ON_DUPLICATE: Final = ("skip", "replace", "link", "insert", "error")
 
 
 @click.group(short_help="Store documents on disk, and look up similar ones.")
@@ -164,7 +165,7 @@ def create(
     metavar="NAME",
 )
 @_AS_LINES
-@options.settings(*_READING)
+@options.settings(*_READING, *_FILES)
 @options.as_json("the counts")
 @options.quiet("Print errors only: no progress, warnings or summary.")
 def insert(
@@ -271,7 +272,7 @@ def _stored(
 @options.output(
     "FILE", "File to write: .parquet, .jsonl or .csv; printed by default.", required=False
 )
-@options.settings(*_READING, "overwrite")
+@options.settings(*_READING, *_FILES, "overwrite")
 @options.as_json("the matches")
 @options.quiet("Print errors only, no summary.")
 def query(

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from neardup.cli.diff import Passage, differ_by_lines, word_lines
+from neardup.align.word_diff import DiffBlock, differ_by_lines, word_lines
 
 # Nobody reads more on a terminal; what is omitted is counted.
 MAX_PLACES: Final = 100
@@ -21,7 +21,7 @@ _SHORT_LINES: Final = 0.9
 _REFLOWED_WORDS: Final = 0.8
 
 
-class Limits(NamedTuple):
+class FoldLimits(NamedTuple):
     """How many equal words or lines are shown around a difference, or folded, and how many different ones."""
 
     unit: str
@@ -30,32 +30,32 @@ class Limits(NamedTuple):
     max_shown: int
 
 
-WORDS: Final = Limits("words", num_context=8, min_folded=9, max_shown=150)
-LINES: Final = Limits("lines", num_context=3, min_folded=2, max_shown=60)
+WORDS: Final = FoldLimits("words", num_context=8, min_folded=9, max_shown=150)
+LINES: Final = FoldLimits("lines", num_context=3, min_folded=2, max_shown=60)
 
 
 class Piece(NamedTuple):
-    """A passage, or a part of it, and where it begins in each text; or a note about what is left out."""
+    """A block, or a part of it, and where it begins in each text; or a note about what is left out."""
 
-    passage: Passage = Passage(True, [], [])
+    block: DiffBlock = DiffBlock(True, [], [])
     at_a: int = 0
     at_b: int = 0
     note: str = ""
 
 
-def by_lines(text_a: str, text_b: str, words: list[Passage]) -> list[Passage] | None:
-    """Return the passages of lines; None if those of words are clearer."""
+def by_lines(text_a: str, text_b: str, words: list[DiffBlock]) -> list[DiffBlock] | None:
+    """Return the blocks of lines; None if those of words are clearer."""
     lines_a, lines_b = text_a.split("\n"), text_b.split("\n")
     if min(len(lines_a), len(lines_b)) < 2 or not _are_short(lines_a) or not _are_short(lines_b):
         return None
-    passages = differ_by_lines(text_a, text_b)
+    blocks = differ_by_lines(text_a, text_b)
     num_lines = max(_num_used(lines_a), _num_used(lines_b))
-    equal_lines = sum(_num_used(passage.words_a) for passage in passages if passage.is_equal)
-    num_words = sum(max(len(passage.words_a), len(passage.words_b)) for passage in words)
-    equal_words = sum(len(passage.words_a) for passage in words if passage.is_equal)
+    equal_lines = sum(_num_used(block.words_a) for block in blocks if block.is_equal)
+    num_words = sum(max(len(block.words_a), len(block.words_b)) for block in words)
+    equal_words = sum(len(block.words_a) for block in words if block.is_equal)
     if 2 * equal_lines < num_lines and equal_words > _REFLOWED_WORDS * num_words:
         return None
-    return passages
+    return blocks
 
 
 def _are_short(lines: list[str]) -> bool:
@@ -67,60 +67,60 @@ def _num_used(lines: list[str]) -> int:
     return sum(bool(line.strip()) for line in lines)
 
 
-def fold(passages: list[Passage], limits: Limits, ellipsis: str) -> Iterator[Piece]:
-    """Leave out the middle of long equal passages, and everything after MAX_PLACES differences."""
+def fold(blocks: list[DiffBlock], limits: FoldLimits, ellipsis: str) -> Iterator[Piece]:
+    """Leave out the middle of long equal blocks, and everything after MAX_PLACES differences."""
     at_a = at_b = num_places = 0
-    for number, passage in enumerate(passages):
-        size = len(passage.words_a)
-        if not passage.is_equal:
+    for number, block in enumerate(blocks):
+        size = len(block.words_a)
+        if not block.is_equal:
             if num_places == MAX_PLACES:
-                left = sum(not later.is_equal for later in passages[number:])
+                left = sum(not later.is_equal for later in blocks[number:])
                 what = "place differs" if left == 1 else "places differ"
                 yield Piece(note=f"{ellipsis} {left:,} more {what} {ellipsis}")
                 return
             num_places += 1
         head = limits.num_context if number > 0 else 0
-        tail = limits.num_context if number < len(passages) - 1 else 0
+        tail = limits.num_context if number < len(blocks) - 1 else 0
         folded = size - head - tail
-        if passage.is_equal and folded >= limits.min_folded:
+        if block.is_equal and folded >= limits.min_folded:
             if head:
-                yield Piece(_part(passage, 0, head), at_a, at_b)
+                yield Piece(_part(block, 0, head), at_a, at_b)
             yield Piece(note=f"{ellipsis} {folded:,} equal {limits.unit} {ellipsis}")
             if tail:
                 skipped = size - tail
-                yield Piece(_part(passage, skipped, size), at_a + skipped, at_b + skipped)
+                yield Piece(_part(block, skipped, size), at_a + skipped, at_b + skipped)
         else:
-            yield Piece(passage, at_a, at_b)
+            yield Piece(block, at_a, at_b)
         at_a += size
-        at_b += len(passage.words_b)
+        at_b += len(block.words_b)
 
 
-def _part(passage: Passage, start: int, stop: int) -> Passage:
-    return Passage(True, passage.words_a[start:stop], passage.words_b[start:stop])
+def _part(block: DiffBlock, start: int, stop: int) -> DiffBlock:
+    return DiffBlock(True, block.words_a[start:stop], block.words_b[start:stop])
 
 
 def draw_lines(pieces: Iterable[Piece], ellipsis: str) -> Iterator[Text]:
     """One line each: the numbers in both texts, then the line; minus for the first text, plus for the second."""
     shown = list(pieces)
     ends = [
-        max(piece.at_a + len(piece.passage.words_a), piece.at_b + len(piece.passage.words_b))
+        max(piece.at_a + len(piece.block.words_a), piece.at_b + len(piece.block.words_b))
         for piece in shown
     ]
     width = len(str(max(ends, default=1)))
     blank = " " * width
-    for passage, at_a, at_b, note in shown:
+    for block, at_a, at_b, note in shown:
         if note:
             yield Text(f"  {note}", "dim")
-        elif passage.is_equal:
-            for offset, line in enumerate(passage.words_a, 1):
+        elif block.is_equal:
+            for offset, line in enumerate(block.words_a, 1):
                 yield _line(f"  {at_a + offset:>{width}} {at_b + offset:>{width}}", line)
         else:
-            for number, line in enumerate(passage.words_a[: LINES.max_shown], at_a + 1):
+            for number, line in enumerate(block.words_a[: LINES.max_shown], at_a + 1):
                 yield _line(f"- {number:>{width}} {blank}", line, STYLE_A)
-            yield from _omitted(passage.words_a, ellipsis)
-            for number, line in enumerate(passage.words_b[: LINES.max_shown], at_b + 1):
+            yield from _omitted(block.words_a, ellipsis)
+            for number, line in enumerate(block.words_b[: LINES.max_shown], at_b + 1):
                 yield _line(f"+ {blank} {number:>{width}}", line, STYLE_B)
-            yield from _omitted(passage.words_b, ellipsis)
+            yield from _omitted(block.words_b, ellipsis)
 
 
 def _line(numbers: str, line: str, style: str = "") -> Text:
@@ -138,21 +138,21 @@ def _omitted(lines: list[str], ellipsis: str) -> Iterator[Text]:
 
 
 def draw_words(pieces: Iterable[Piece], texts: tuple[str, str], ellipsis: str) -> Iterator[Text]:
-    """One line per passage, with the number of its first line; minus for the first text, plus for the second."""
+    """One line per block, with the number of its first line; minus for the first text, plus for the second."""
     has_lines = any("\n" in text.strip() for text in texts)
     lines_a = word_lines(texts[0]).tolist() if has_lines else []
     lines_b = word_lines(texts[1]).tolist() if has_lines else []
-    for passage, at_a, at_b, note in pieces:
+    for block, at_a, at_b, note in pieces:
         if note:
             yield Text(f"  {note}", "dim")
-        elif passage.is_equal:
-            yield Text(f"  {_place(lines_a, at_a)}{_words(passage.words_a)}")
+        elif block.is_equal:
+            yield Text(f"  {_place(lines_a, at_a)}{_words(block.words_a)}")
         else:
-            if passage.words_a:
-                shown = _shortened(passage.words_a, ellipsis)
+            if block.words_a:
+                shown = _shortened(block.words_a, ellipsis)
                 yield Text(f"- {_place(lines_a, at_a)}{shown}", STYLE_A)
-            if passage.words_b:
-                shown = _shortened(passage.words_b, ellipsis)
+            if block.words_b:
+                shown = _shortened(block.words_b, ellipsis)
                 yield Text(f"+ {_place(lines_b, at_b)}{shown}", STYLE_B)
 
 

@@ -40,6 +40,7 @@ COMMANDS: Final = (
         "explain",
         "report",
         "serve",
+        "token",
         "index",
     ),
     "completion",

@@ -33,6 +33,8 @@ _SETTINGS: Final = (
         "lines",
         "delimiter",
         "max_document",
+        "include",
+        "exclude",
         "overwrite",
         "strict",
         "engine",

@@ -5,14 +5,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from neardup.config import CHOICES, KEEP_COLUMN_ORDERS, KEEP_ORDERS, RANDOM_SEED, Config
+from neardup.config import (
+    CHOICES,
+    KEEP_BY_PATH,
+    KEEP_COLUMN_ORDERS,
+    KEEP_ORDERS,
+    RANDOM_SEED,
+    Config,
+)
 from neardup.config.checks import ALL
 from neardup.errors import ConfigError
 
@@ -22,6 +31,8 @@ STAYS: Final = "What to keep"
 OUTPUT: Final = "Output"
 WORK: Final = "Execution"
 HEADINGS: Final = (SIMILAR, COLUMNS, STAYS, OUTPUT, WORK)
+
+STDIN: Final = "-"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -142,6 +153,14 @@ SETTINGS: Final = {
         "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; default UTF-8.",
         "NAME",
     ),
+    "include": _Setting(
+        COLUMNS,
+        "Of folders and globs, read only files whose path matches, such as '*.md' or 'pages/**'; repeatable.",
+        "GLOB",
+    ),
+    "exclude": _Setting(
+        COLUMNS, "Leave out files whose path matches; wins over --include; repeatable.", "GLOB"
+    ),
     "lines": _Setting(
         COLUMNS, "Treat every line of a plain text file as a document, not the whole file."
     ),
@@ -155,8 +174,9 @@ SETTINGS: Final = {
     ),
     "keep": _Setting(
         STAYS,
-        "Which document of a cluster to keep; with --level, first, or none: of repeated parts none stays.",
-        "first|last|longest|max:COLUMN|min:COLUMN",
+        "Which document of a cluster to keep; path:GLOB,GLOB prefers files by path; "
+        "with --level, first, or none: of repeated parts none stays.",
+        "first|last|longest|max:COLUMN|min:COLUMN|path:GLOB",
     ),
     "cluster": _Setting(
         STAYS,
@@ -266,6 +286,7 @@ SETTINGS: Final = {
 }
 _REPEATABLE: Final = frozenset(
     {"ignore", "text_column", "item_column", "against", "against_text_column", "spark_conf"}
+    | {"include", "exclude"}
 )
 
 # The settings about passages of two texts.
@@ -289,6 +310,7 @@ INPUT_SETTINGS: Final = (
     *TEXT_SETTINGS,
     *("dimension", "packed", "collapse_empty"),
     *(*COLUMN_SETTINGS, "format", "encoding", "lines", "delimiter", "max_document"),
+    *("include", "exclude"),
     *("against", "only_against", "against_text_column", "against_items_column"),
     *("against_id_column", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
@@ -393,11 +415,63 @@ def output(metavar: str, what: str, *, required: bool = True) -> Callable[[Funct
 
 
 def inputs(*, required: bool = True) -> Callable[[Function], Function]:
-    """Give a command its inputs; the library resolves them, because a glob is not a path."""
-    metavar = "INPUT..." if required else "[INPUT...]"
-    return click.argument(
-        "inputs", nargs=-1, required=required, type=click.Path(allow_dash=True), metavar=metavar
-    )
+    """Give a command its inputs and `--files-from`; the library resolves them, because a glob is not a path."""
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(inputs: tuple[str, ...], files_from: str | None, **values: Any) -> Any:
+            if files_from is not None:
+                inputs = (*inputs, *_listed(files_from, inputs))
+            elif required and not inputs:
+                raise click.UsageError("Missing argument 'INPUT...'.")
+            return function(inputs=inputs, **values)
+
+        decorated: Any = option(
+            "--files-from",
+            heading=COLUMNS,
+            what="Also read the inputs listed in this file, one per line; - is standard input.",
+            type=click.Path(allow_dash=True),
+            metavar="FILE",
+        )(call)
+        metavar = "INPUT..." if required else "[INPUT...]"
+        named: Function = click.argument(
+            "inputs", nargs=-1, type=click.Path(allow_dash=True), metavar=metavar
+        )(decorated)
+        return named
+
+    return decorate
+
+
+def _listed(path: str, inputs: Iterable[str]) -> list[str]:
+    """Return the inputs that a file lists: one per line, or each before a NUL, as `find -print0` writes them."""
+    if path == STDIN and STDIN in inputs:
+        raise click.UsageError(
+            'standard input can be read only once: --files-from and INPUT are both "-"'
+        )
+    try:
+        content = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(
+            f"--files-from {path} cannot be read: {error.strerror or error}"
+        ) from error
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"--files-from {path}, line {line}: a path that is not UTF-8", hint="rename the file"
+        ) from error
+    if "\0" in text:
+        listed = text.split("\0")
+    else:
+        listed = [line.removesuffix("\r") for line in text.split("\n")]
+    paths = [line for line in listed if line]
+    if not paths:
+        raise ConfigError(f"--files-from {path} lists no files", hint="write one path per line")
+    if path == STDIN and STDIN in paths:
+        raise ConfigError(
+            f"--files-from {path} lists -, which is the list itself", hint="leave it out"
+        )
+    return paths
 
 
 class InputPath(os.PathLike[str]):
@@ -507,5 +581,5 @@ def _complete_keep(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> Iterable[CompletionItem]:
     del ctx, parameter
-    orders = (*KEEP_ORDERS, *(f"{order}:" for order in KEEP_COLUMN_ORDERS))
+    orders = (*KEEP_ORDERS, *(f"{order}:" for order in (*KEEP_COLUMN_ORDERS, KEEP_BY_PATH)))
     return [CompletionItem(order) for order in orders if order.startswith(incomplete)]

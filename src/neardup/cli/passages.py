@@ -14,6 +14,8 @@ _SETTINGS: Final = (
     *("text_column", "id_column", "group_column", "format", "encoding", "lines", "delimiter"),
     *(
         "max_document",
+        "include",
+        "exclude",
         "against",
         "only_against",
         "against_text_column",

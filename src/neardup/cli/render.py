@@ -461,8 +461,8 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
 
     If the texts are mostly different, the shared passages are listed instead.
     """
+    from neardup.align.word_diff import differ
     from neardup.cli import views
-    from neardup.cli.diff import differ
 
     names = (visible(names[0]), visible(names[1]))
     with working("differ"):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import neardup
+from neardup.align import word_diff
 from neardup.align.shared_passages import Passage
-from neardup.cli import diff
 from neardup.cli.line_view import LONG_LINE
 from neardup.cli.visible import visible
 
@@ -20,12 +20,12 @@ _SHOWN_WORDS: Final = 40
 _SHOWN_LINES: Final = 10
 
 
-def is_mostly_different(passages: list[diff.Passage]) -> bool:
+def is_mostly_different(blocks: list[word_diff.DiffBlock]) -> bool:
     """Whether less than half of the words of the longer text occur in the other, in the same order."""
-    size_a = sum(len(passage.words_a) for passage in passages)
-    size_b = sum(len(passage.words_b) for passage in passages)
+    size_a = sum(len(block.words_a) for block in blocks)
+    size_b = sum(len(block.words_b) for block in blocks)
     longer = max(size_a, size_b)
-    num_equal = sum(len(passage.words_a) for passage in passages if passage.is_equal)
+    num_equal = sum(len(block.words_a) for block in blocks if block.is_equal)
     return longer >= _MIN_TEXT and 2 * num_equal < longer
 
 
@@ -88,7 +88,7 @@ def _shown(text: str, span: tuple[int, int], line: int, ellipsis: str) -> Iterat
         if len(own) > _SHOWN_LINES:
             yield f"{ellipsis} {len(own) - _SHOWN_LINES:,} more lines {ellipsis}"
         return
-    words = diff.split_words(text[start:end])
+    words = word_diff.split_words(text[start:end])
     if len(words) > _SHOWN_WORDS:
         more = f" {ellipsis} {len(words) - _SHOWN_WORDS:,} more words {ellipsis}"
     else:

@@ -15,7 +15,18 @@ _SETTINGS: Final = (
     *("measure", "unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents"),
     *("ignore", "html", "html_content", "seed"),
     *("text_column", "id_column", "items_column", "group_column"),
-    *("format", "encoding", "lines", "delimiter", "max_document", "strict", "memory", "threads"),
+    *(
+        "format",
+        "encoding",
+        "lines",
+        "delimiter",
+        "max_document",
+        "include",
+        "exclude",
+        "strict",
+        "memory",
+        "threads",
+    ),
 )
 
 

@@ -245,6 +245,17 @@ def as_paths(name: str, value: Any) -> tuple[str, ...]:
     return found
 
 
+def as_globs(name: str, value: Any) -> tuple[str, ...]:
+    """Return one glob or many as a tuple."""
+    globs = as_paths(name, value)
+    if not all(glob.strip("/") for glob in globs):
+        raise ConfigError(
+            f"`{name}` must be a glob for paths, or a list of globs, got {value!r}",
+            hint=f"{name}='*.md', for example",
+        )
+    return globs
+
+
 def as_path(name: str, value: Any) -> str | None:
     """Return one path, or None."""
     if value is None:

@@ -15,6 +15,7 @@ from neardup.config.checks import (
     as_columns,
     as_encoding,
     as_float,
+    as_globs,
     as_path,
     as_paths,
     as_share,
@@ -64,6 +65,7 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 _NONE_GOES: Final = ("format", "level")
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
+KEEP_BY_PATH: Final = "path"
 # Only of repeated passages.
 KEEP_NOTHING: Final = "none"
 # What `common_by` may be besides a column.
@@ -147,7 +149,8 @@ class Config(_BesidesSettings):
         sketch: "fast" (Fast Similarity Sketching) or "minhash" (k permutations).
         signature_filter: skip the exact comparison if the signatures already rule a pair out.
         keep: which document of a cluster to keep: "first", "last", "longest", "max:COLUMN" or
-            "min:COLUMN"; of a repeated passage, paragraph or line, which place to keep: "first" or "none".
+            "min:COLUMN"; "path:GLOB,GLOB" prefers files by the first glob that matches their path; of a
+            repeated passage, paragraph or line, which place to keep: "first" or "none".
         cluster: "leader" (removed documents are similar to the kept one) or "components"
         (transitive closure).
         per_cluster: the number of documents to keep per cluster: the kept one, and the next ones in
@@ -191,6 +194,8 @@ class Config(_BesidesSettings):
             objects) or "warc"; None goes by the extension.
         encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None means
         UTF-8.
+        include: globs: of folders and globs, read only files whose path below them matches one.
+        exclude: globs: leave out files whose path matches one, whatever `include` says.
         lines: treat every line of a plain text file as a document, not the whole file.
         delimiter: the column separator of CSV files; None means a comma, or a tab for .tsv.
         max_document: bytes (or text like "1GB"); a longer line, CSV record, value or text file is a
@@ -271,6 +276,8 @@ class Config(_BesidesSettings):
     group_column: str | None = None
     format: FormatName | None = None
     encoding: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     lines: bool = False
     delimiter: str | None = None
     max_document: int = DEFAULT_MAX_DOCUMENT
@@ -321,6 +328,8 @@ class Config(_BesidesSettings):
         self._set("spark_conf", as_spark_conf(self.spark_conf))
         for name in ("against", "ignore"):
             self._set(name, as_paths(name, getattr(self, name)))
+        for name in ("include", "exclude"):
+            self._set(name, as_globs(name, getattr(self, name)))
         check_delimiter(self.delimiter)
         self._set("encoding", as_encoding(self.encoding))
         check_together(self)
@@ -467,7 +476,14 @@ class Config(_BesidesSettings):
     @property
     def keep_column(self) -> str | None:
         """The column named by keep="max:COLUMN" or keep="min:COLUMN"."""
-        return self.keep.partition(":")[2] or None
+        order, _, column = self.keep.partition(":")
+        return column if order in KEEP_COLUMN_ORDERS else None
+
+    @property
+    def keep_globs(self) -> tuple[str, ...]:
+        """The globs of keep="path:GLOB,GLOB", empty for another order."""
+        order, _, globs = self.keep.partition(":")
+        return tuple(globs.split(",")) if order == KEEP_BY_PATH else ()
 
 
 def default_num_perm(measure: str) -> int:
@@ -549,11 +565,15 @@ def _check_keep(keep: Any) -> None:
     is_order = order in (*KEEP_ORDERS, KEEP_NOTHING) and not colon
     if is_order or (order in KEEP_COLUMN_ORDERS and column):
         return
+    if order == KEEP_BY_PATH and all(glob.strip("/") for glob in column.split(",")):
+        return
     near = difflib.get_close_matches(order, KEEP_ORDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else None
     if order in KEEP_COLUMN_ORDERS:
         hint = f"name the column: keep='{order}:score'"
+    if order == KEEP_BY_PATH:
+        hint = "name globs, separated by commas: keep='path:curated/**,*.md'"
     raise ConfigError(
-        f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN' or 'min:COLUMN', got {keep!r}",
+        f"`keep` must be 'first', 'last', 'longest', 'max:COLUMN', 'min:COLUMN' or 'path:GLOB,GLOB', got {keep!r}",
         hint=hint,
     )

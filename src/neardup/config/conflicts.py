@@ -26,6 +26,11 @@ def check_together(config: Any) -> None:
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
     _check_passages(config)
+    if config.keep_globs and config.engine == "spark":
+        raise ConfigError(
+            f"`keep` {config.keep!r} is not supported on Spark",
+            hint="name the preferred files first, or use engine='local'",
+        )
     if config.decisions is not None and config.measure != "jaccard":
         raise ConfigError(
             f"`decisions` needs the measure 'jaccard', got {config.measure!r}",

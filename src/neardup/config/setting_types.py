@@ -68,6 +68,8 @@ class RunSettings(TypedDict, total=False):
     group_column: str | None
     format: FormatName | None
     encoding: str | None
+    include: str | Sequence[str]
+    exclude: str | Sequence[str]
     lines: bool
     delimiter: str | None
     max_document: int | str

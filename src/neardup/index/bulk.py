@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import NearDupError
+from neardup.errors import DuplicateError, NearDupError
 from neardup.events import Progress, Watch
 from neardup.index.facts import Facts, read_payload
 from neardup.index.input_batches import Batch
@@ -27,18 +27,20 @@ from neardup.index.result_types import (
     REPLACED,
     InsertNewResult,
     InsertResult,
+    Match,
     PutResult,
     StoredDocument,
+    match_of,
     stored_of,
 )
-from neardup.index.search import SPAN, Found, Hit, QueryOptions, find, rank, search
+from neardup.index.search import SPAN, FoundDocuments, Hit, QueryOptions, find, rank, search
 from neardup.index.settings import IndexSettings, check_id
 from neardup.index.sketches import Sketches, sketch_contents, take_sketches, with_keys
 from neardup.index.store import Candidates, Change, Document, Store, StoreView, already_exists
 from neardup.kernels import lookup
 from neardup.measures.base import I64
 
-ON_DUPLICATE: Final = ("skip", "replace", "link", "insert")
+ON_DUPLICATE: Final = ("skip", "replace", "link", "insert", "error")
 Requested = Callable[[Document], bool]
 # Documents exported, or removed by a condition, at once.
 _AT_ONCE: Final = 4096
@@ -126,6 +128,19 @@ def query_many(
     return pa.concat_tables(tables).combine_chunks()
 
 
+def query_each(
+    store: Store, read: Iterator[Batch], settings: IndexSettings, options: QueryOptions
+) -> Iterator[list[Hit]]:
+    """Answer every document of all batches in turn, each span of them from one commit."""
+    for batch in read:
+        for _, chosen in _spans(sketch_batch(batch.contents, settings), settings):
+
+            def ask(view: StoreView, chosen: Sketches = chosen) -> list[list[Hit]]:
+                return search(view, chosen, options, settings)
+
+            yield from store.read(ask)
+
+
 def best_matches(
     view: StoreView, contents: pa.Array, threshold: float, settings: IndexSettings
 ) -> BestMatches:
@@ -183,6 +198,16 @@ def handle_duplicate(change: Change, doc_id: str, match: Document, on_duplicate:
         change.link(doc_id, match.number)
 
 
+def duplicate_of(doc_id: str, match: Match) -> DuplicateError:
+    """Return the error for a document that is refused because a similar one exists."""
+    error = DuplicateError(
+        f"the document {doc_id!r} has a similarity of {match.similarity:.4g} to {match.doc_id!r}",
+        hint="nothing was stored; on_duplicate='skip' reports the match instead",
+    )
+    error.match = match
+    return error
+
+
 def insert_new_many(
     store: Store,
     read: Iterator[Batch],
@@ -194,7 +219,7 @@ def insert_new_many(
     watch = Watch(progress)
 
     def make(change: Change) -> InsertNewResult:
-        rows: list[tuple[str, bool, str | None, float | None]] = []
+        found: list[tuple[str, Match | None]] = []
         rejected: list[tuple[str, str]] = []
         with watch.stage("insert") as advance:
             for batch in read:
@@ -204,9 +229,16 @@ def insert_new_many(
                     chosen = np.arange(first, min(first + _IN_TURN, len(batch.ids)))
                     part = batch.slice(first, first + chosen.size)
                     held = take_sketches(sketches, chosen, settings.config)
-                    rows += _InTurn(change, part, held, settings).run(on_duplicate)
+                    found += _InTurn(change, part, held, settings).run(on_duplicate)
                     advance(chosen.size)
-        return InsertNewResult(_table(rows, NEW_ROWS), tuple(rejected))
+        rows = [
+            (doc_id, True, None, None)
+            if match is None
+            else (doc_id, False, match.doc_id, match.similarity)
+            for doc_id, match in found
+        ]
+        matches = tuple(match for _, match in found)
+        return InsertNewResult(_table(rows, NEW_ROWS), tuple(rejected), matches)
 
     return store.change(make)
 
@@ -229,21 +261,25 @@ class _InTurn:
         self._documents: dict[int, Document] = {}  # by place in the batch: stored so far
         self._gone: set[int] = set()  # numbers that were replaced
 
-    def run(self, on_duplicate: str) -> list[tuple[str, bool, str | None, float | None]]:
-        """Insert all new documents; return the result for each."""
-        rows: list[tuple[str, bool, str | None, float | None]] = []
+    def run(self, on_duplicate: str) -> list[tuple[str, Match | None]]:
+        """Insert all new documents; return the id of each, and its match if it is not new."""
+        rows: list[tuple[str, Match | None]] = []
+        is_estimate = self._settings.store == "signature"
         for at, doc_id in enumerate(self._batch.ids):
             if self._change.numbers_of([check_id(doc_id)]):
                 raise already_exists(doc_id)
             best = self._best(at)
+            match = None
             if best is not None:
+                match = match_of(*best, is_estimate=is_estimate)
+                if on_duplicate == "error":
+                    raise duplicate_of(doc_id, match)
                 handle_duplicate(self._change, doc_id, self._latest(best[0]), on_duplicate)
                 if on_duplicate == "replace":
                     self._gone.add(best[0].number)
             if best is None or on_duplicate in ("insert", "replace"):
                 self._store(at, doc_id)
-            match = (None, None) if best is None else (best[0].doc_id, best[1])
-            rows.append((doc_id, best is None, *match))
+            rows.append((doc_id, match))
         return rows
 
     def _best(self, at: int) -> tuple[Document, float] | None:
@@ -290,7 +326,7 @@ class _Held:
         yield Candidates(queries, docs, np.arange(held.sizes.size), held)
 
 
-def _by_query(found: Found, num_queries: int) -> list[list[tuple[int, float]]]:
+def _by_query(found: FoundDocuments, num_queries: int) -> list[list[tuple[int, float]]]:
     """Return the earlier documents that each one is similar to."""
     pairs: list[list[tuple[int, float]]] = [[] for _ in range(num_queries)]
     for query, place, similarity in zip(
@@ -435,6 +471,24 @@ def get_many(view: StoreView, ids: Sequence[str]) -> dict[str, StoredDocument]:
         for number, document in held.items()
     }
     return {doc_id: stored[numbers[doc_id]] for doc_id in ids if doc_id in numbers}
+
+
+def documents_after(
+    view: StoreView, number: int, most: int, max_characters: int
+) -> tuple[list[StoredDocument], int | None]:
+    """Return the first documents above a number, and the number of the last unless it is the last of all."""
+    documents = view.documents_after(number, most + 1)
+    aliases_of = view.aliases_of(document.number for document in documents)
+    stored: list[StoredDocument] = []
+    num_characters = 0
+    for document in documents[:most]:
+        text = view.text_of(document.number)
+        num_characters += len(text or "") + len(document.payload or "")
+        if stored and num_characters > max_characters:
+            break
+        stored.append(stored_of(document, text, aliases_of.get(document.number, ())))
+    has_more = len(stored) < len(documents)
+    return stored, documents[len(stored) - 1].number if has_more else None
 
 
 def aliases(view: StoreView) -> dict[str, str]:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from neardup.errors import NearDupError
+from neardup.errors import UnsyncedError
 
 # On macOS, fsync leaves the data in the cache of the drive, where a power cut loses it.
 _EMPTY_DRIVE_CACHE: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
@@ -97,7 +97,7 @@ class CommitLog:
     def check(self) -> None:
         """Raise if a sync has failed: a later one could succeed although the system has dropped the data."""
         if self._failure is not None:
-            raise NearDupError(
+            raise UnsyncedError(
                 f"the disk did not confirm the last changes of the index {self._path.parent}: {self._failure.strerror}",
                 hint="check the disk, then open the index again; changes that raised this error may be lost",
             ) from self._failure

@@ -219,6 +219,11 @@ class FolderStore:
 
         return found + list(filter(is_new, self.damage()))
 
+    @property
+    def num_merges(self) -> int:
+        """How many times segments were merged since the store was opened."""
+        return self._merging.num_merges
+
     def damage(self) -> list[str]:
         """Describe the damage that merging has found since the index was opened."""
         return list(self._merging.damage)

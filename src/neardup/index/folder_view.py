@@ -253,6 +253,10 @@ class FolderView:
             if not document.is_expired(self.now):
                 yield document
 
+    def documents_after(self, number: int, most: int) -> list[Document]:
+        """Return the first `most` documents above a number, in insertion order."""
+        return self.tables.documents_after(number, most, self.now)
+
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
         """Iterate over all sketches; band keys are empty for documents of a segment."""
         for segment in self._segments():
@@ -288,6 +292,14 @@ class FolderView:
             "SELECT 1 FROM tags WHERE tag = ?", (tag,)
         ).fetchone()
         return found is not None
+
+    def tag_with(self, prefix: str) -> str | None:
+        """Return the first tag that begins with a prefix of ASCII."""
+        found = self.tables.connection.execute(
+            "SELECT tag FROM tags WHERE tag >= ? AND tag < ? ORDER BY tag LIMIT 1",
+            (prefix, prefix + "\x7f"),
+        ).fetchone()
+        return None if found is None else str(found[0])
 
 
 class FolderChange(FolderView):
@@ -445,6 +457,14 @@ class FolderChange(FolderView):
     def tag(self, tag: str) -> None:
         """Remember that this change was made."""
         self.tables.connection.execute("INSERT INTO tags VALUES (?, ?)", (tag, self.now))
+
+    def drop_tags(self, first: str, stop: str, most: int) -> None:
+        """Forget the first `most` tags from one up to, but not including, another."""
+        self.tables.connection.execute(
+            "DELETE FROM tags WHERE tag IN"
+            " (SELECT tag FROM tags WHERE tag >= ? AND tag < ? ORDER BY tag LIMIT ?)",
+            (first, stop, most),
+        )
 
 
 def _exists(documents: Sequence[Document], tables: Tables) -> DataError:

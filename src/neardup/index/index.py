@@ -16,7 +16,7 @@ from neardup.config.checks import check_choice
 from neardup.errors import ConfigError
 from neardup.events import Progress
 from neardup.index import bulk, sqlite
-from neardup.index.bulk import ON_DUPLICATE, handle_duplicate
+from neardup.index.bulk import ON_DUPLICATE, duplicate_of, handle_duplicate
 from neardup.index.disk_sync import sync_folder
 from neardup.index.facts import Facts, as_time, write_payload
 from neardup.index.filters import filter_of
@@ -224,7 +224,7 @@ class Index(ReadableIndex):
             text: as for `insert`.
             on_duplicate: what to do if the index has a similar document: "skip" stores nothing,
                 "replace" removes it and stores the new one, "link" makes the id an alias of it,
-                "insert" stores the new one as well.
+                "insert" stores the new one as well, "error" raises an error with its `match`.
             payload: as for `insert`.
             expires: as for `insert`.
         """
@@ -238,14 +238,14 @@ class Index(ReadableIndex):
             best = search(change, sketches, QueryOptions(1, self.config.threshold), self._settings)[
                 0
             ]
+            match = None
             if best:
+                match = match_of(*best[0], is_estimate=self._is_estimate)
+                if on_duplicate == "error":
+                    raise duplicate_of(document.doc_id, match)
                 handle_duplicate(change, document.doc_id, best[0].document, on_duplicate)
             if not best or on_duplicate in ("insert", "replace"):
                 self._put(change, document, sketches, text)
-            if best:
-                match = match_of(*best[0], is_estimate=self._is_estimate)
-            else:
-                match = None
             return Inserted(match is None, match)
 
         return self._store.change(make)

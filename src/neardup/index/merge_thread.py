@@ -107,6 +107,7 @@ class Merging:
         self._refused = set[str]()
         self._untold: NearDupError | None = None
         self.damage: list[str] = []
+        self.num_merges = 0
         _UNCOLLECTED.add(self)
 
     def note(self, change: folder_view.FolderChange) -> None:
@@ -334,6 +335,7 @@ class Merging:
                 partial(replace_segments, [], names, target.name, merged)
             )
             self._home.wait_for_disk(number)
+        self.num_merges += 1
         for name in names:
             self._path_of(name).unlink(missing_ok=True)
 

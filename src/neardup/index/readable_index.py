@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.errors import ConfigError, DataError, NearDupError
+from neardup.errors import ConfigError, NearDupError, UnknownIdError
 from neardup.events import Warned, as_python_warning
 from neardup.index import bulk
 from neardup.index.facts import FactSource, read_payload
@@ -74,9 +74,34 @@ class ReadableIndex:
         asked = self._options(k, threshold, where, since, containment)
         return list(self._matches(text, asked))
 
-    def matches(self, text: Any, *, k: int | None) -> Generator[Match]:
+    def matches(
+        self,
+        text: Any,
+        *,
+        k: int | None,
+        threshold: float | None = None,
+        where: Any = None,
+        since: Any = None,
+        containment: float | None = None,
+    ) -> Generator[Match]:
         """Yield what `query` returns; payloads are parsed one by one, so that a server can stop at a limit of bytes."""
-        return self._matches(text, self._options(k))
+        return self._matches(text, self._options(k, threshold, where, since, containment))
+
+    def matches_each(
+        self,
+        source: Any,
+        *,
+        k: int | None,
+        threshold: float | None = None,
+        where: Any = None,
+        since: Any = None,
+        containment: float | None = None,
+    ) -> Iterator[list[Match]]:
+        """Yield what `query` returns for every document of a source in turn; one that cannot be used is an error."""
+        asked = self._options(k, threshold, where, since, containment)
+        read, chosen = self._read(source, None, Config.of(self.config, strict=True), named=False)
+        for hits in bulk.query_each(self._store, read, chosen, asked):
+            yield [match_of(*hit, is_estimate=self._is_estimate) for hit in hits]
 
     def _matches(self, text: Any, asked: QueryOptions) -> Generator[Match]:
         sketches = self._sketch(text)
@@ -189,6 +214,23 @@ class ReadableIndex:
         wanted = wanted_ids(ids, "get_many(['a', 'b'])")
         return self._store.read(lambda view: bulk.get_many(view, wanted))
 
+    def documents_after(
+        self, number: int, most: int, *, max_characters: int
+    ) -> tuple[list[StoredDocument], int | None]:
+        """Return the first documents above a number in insertion order, and the number of the last.
+
+        At most `most`, or one whose text exceeds `max_characters`. The number is None if no
+        document follows: a server lists an index page by page, each from one commit.
+        """
+        return self._store.read(
+            lambda view: bulk.documents_after(view, number, most, max_characters)
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of documents, aliases, segments, unflushed documents and, since it was opened, merges."""
+        counted: dict[str, int] = self._store.read(lambda view: view.count())
+        return counted | {"merges": self._store.num_merges}
+
     def count(self, *, where: Any = None) -> int:
         """Return the number of documents; with `where`, of those whose payload meets the conditions, as for `query`."""
         is_requested = filter_of(where, None)
@@ -276,8 +318,8 @@ def wanted_ids(ids: Any, example: str) -> list[str]:
     return [check_id(doc_id) for doc_id in ids]
 
 
-def unknown(doc_id: str) -> DataError:
+def unknown(doc_id: str) -> UnknownIdError:
     """Return the error for an id that does not exist."""
-    return DataError(
+    return UnknownIdError(
         f"the index has no document {doc_id!r}", hint="`neardup index export` lists all ids"
     )

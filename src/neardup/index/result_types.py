@@ -138,11 +138,13 @@ class InsertNewResult:
 
     rows: every document in turn: `doc_id`, `is_new`, and of a known one `match_id` and
     `similarity`;
-    rejected: the place and reason of every rejected row.
+    rejected: the place and reason of every rejected row;
+    matches: the match of every document in turn, None for a new one.
     """
 
     rows: pa.Table
     rejected: tuple[tuple[str, str], ...] = ()
+    matches: tuple[Match | None, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Lookup(Protocol):
         """Find the documents that share a band key with each query."""
 
 
-class Found(NamedTuple):
+class FoundDocuments(NamedTuple):
     """Found pairs: a query, the number of a document, and how similar they are; the best of each query first.
 
     shares: the share of the query in the document, and of the document in the query, for
@@ -119,7 +119,7 @@ def search(
     return rank(view, found, queries.sizes.size, options.k, options.is_requested)
 
 
-def find_contained(view: StoreView, queries: Sketches, least: float) -> Found:
+def find_contained(view: StoreView, queries: Sketches, least: float) -> FoundDocuments:
     """Find every document that shares at least `least` of the smaller set, exactly."""
     if not isinstance(queries.items, Sets):
         raise TypeError("containment is defined for sets only")
@@ -133,7 +133,7 @@ def find_contained(view: StoreView, queries: Sketches, least: float) -> Found:
     order = np.lexsort(
         (shared.numbers, -np.minimum(of_query, of_document), -similarities, shared.queries)
     )
-    return Found(
+    return FoundDocuments(
         queries=shared.queries[order],
         numbers=shared.numbers[order],
         similarities=similarities[order],
@@ -141,22 +141,24 @@ def find_contained(view: StoreView, queries: Sketches, least: float) -> Found:
     )
 
 
-def find(view: Lookup, asked: Sketches, threshold: float, settings: IndexSettings) -> Found:
+def find(
+    view: Lookup, asked: Sketches, threshold: float, settings: IndexSettings
+) -> FoundDocuments:
     """Find every document that shares a bucket with a query, passes the signature filter, and is similar."""
     ratio = threshold if settings.config.measure == "jaccard" else 0.0
-    parts = [Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    parts = [FoundDocuments(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for candidates in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
         values = _similarities(asked, candidates, threshold, settings)
         is_found = values >= threshold
         numbers = candidates.numbers[candidates.places[is_found]]
-        parts.append(Found(candidates.queries[is_found], numbers, values[is_found]))
+        parts.append(FoundDocuments(candidates.queries[is_found], numbers, values[is_found]))
     if len(parts) == 1:
         return parts[0]
     queries = np.concatenate([part.queries for part in parts])
     numbers = np.concatenate([part.numbers for part in parts])
     similarities = np.concatenate([part.similarities for part in parts])
     order = np.lexsort((numbers, -similarities, queries))
-    return Found(queries[order], numbers[order], similarities[order])
+    return FoundDocuments(queries[order], numbers[order], similarities[order])
 
 
 def _min_agreement(threshold: float, settings: IndexSettings) -> int:
@@ -189,7 +191,7 @@ def _similarities(
 
 def rank(
     view: StoreView,
-    found: Found,
+    found: FoundDocuments,
     num_queries: int,
     k: int | None,
     is_requested: Callable[[Document], bool] | None,

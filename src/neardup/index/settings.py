@@ -30,7 +30,7 @@ READING: Final = (
         "lines",
         "delimiter",
     ),
-    *("max_document", "strict"),
+    *("max_document", "strict", "include", "exclude"),
 )
 # Settings of runs only: ignored shingles, which documents to keep, what to write, and where to run.
 _OF_RUNS: Final = frozenset(
@@ -62,7 +62,7 @@ _OF_RUNS: Final = frozenset(
     }
 )
 # Settings that never change an answer; not stored.
-_NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory"})
+_NOT_STORED: Final = frozenset({*_OF_RUNS, "method", "threads", "memory", "include", "exclude"})
 
 
 class IndexSettings(NamedTuple):

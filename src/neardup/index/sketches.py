@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.config import Config
-from neardup.errors import DataError
+from neardup.errors import DamageError
 from neardup.kernels import distinct
 from neardup.kernels.similarity import Bits, Items, Points, Sets, Vectors, Weights
 from neardup.measures.base import I64, U64, Signatures, band_keys, num_docs_of
@@ -108,9 +108,9 @@ def take_items(
     return items_from(taken, config)
 
 
-def damaged(what: str) -> DataError:
+def damaged(what: str) -> DamageError:
     """Return the error for damaged data."""
-    return DataError(
+    return DamageError(
         f"the index is damaged: {what}",
         hint="run `neardup index check`, and restore the index from a snapshot, or repair it",
     )

@@ -310,6 +310,14 @@ class Tables:
         cursor = self.connection.execute(f"SELECT {_COLUMNS} FROM documents ORDER BY number")  # noqa: S608
         yield from map(_checked, cursor)
 
+    def documents_after(self, number: int, most: int, now: float) -> list[Document]:
+        """Return the first `most` documents above a number that have not expired, by number."""
+        rows = self.connection.execute(
+            f"SELECT {_COLUMNS} FROM documents WHERE number > ? AND {_IS_LIVE} ORDER BY number LIMIT ?",  # noqa: S608
+            (number, now, most),
+        )
+        return [_checked(row) for row in rows]
+
     def numbers_of(self, ids: Iterable[str]) -> dict[str, tuple[int, bool]]:
         """Return the number of every known id, and whether it is an alias; including expired documents."""
         found: dict[str, tuple[int, bool]] = {}

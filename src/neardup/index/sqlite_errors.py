@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from neardup.errors import DataError, NearDupError
+from neardup.errors import DataError, FullDiskError, NearDupError
 from neardup.index.index_folder import FILE
 from neardup.index.sketches import damaged
 
@@ -42,8 +42,8 @@ def _operational(folder: Path, error: sqlite3.OperationalError) -> NearDupError:
     return damaged(f"{folder / FILE}: {error}")
 
 
-def _full(folder: Path) -> DataError:
-    return DataError(
+def _full(folder: Path) -> FullDiskError:
+    return FullDiskError(
         f"the disk of the index {folder} is full; this change was not stored",
         hint="free some space on its disk",
     )

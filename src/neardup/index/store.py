@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from neardup.errors import DataError
+from neardup.errors import IdExistsError
 from neardup.index.sketches import Sketches
 from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64
@@ -93,6 +93,9 @@ class StoreView(Protocol):
     def documents(self) -> Iterator[Document]:
         """Iterate over all documents, in insertion order."""
 
+    def documents_after(self, number: int, most: int) -> list[Document]:
+        """Return the first `most` documents above a number, in insertion order."""
+
     def sketches(self) -> Iterator[tuple[I64, Sketches]]:
         """Iterate over all sketches with their numbers, one batch at a time; removed documents may be among them."""
 
@@ -104,6 +107,9 @@ class StoreView(Protocol):
 
     def has_tag(self, tag: str) -> bool:
         """Whether a change with this tag was made."""
+
+    def tag_with(self, prefix: str) -> str | None:
+        """Return the first tag that begins with a prefix of ASCII."""
 
 
 class Change(StoreView, Protocol):
@@ -133,6 +139,9 @@ class Change(StoreView, Protocol):
     def tag(self, tag: str) -> None:
         """Remember that this change was made."""
 
+    def drop_tags(self, first: str, stop: str, most: int) -> None:
+        """Forget the first `most` tags from one up to, but not including, another."""
+
     @property
     def next_number(self) -> int:
         """The number of the next document."""
@@ -153,6 +162,10 @@ class Store(Protocol):
     def check(self) -> list[str]:
         """Read everything; describe any damage."""
 
+    @property
+    def num_merges(self) -> int:
+        """How many times segments were merged since the store was opened."""
+
     def damage(self) -> list[str]:
         """Describe the damage that was found since the store was opened."""
 
@@ -166,9 +179,9 @@ class Store(Protocol):
         """Let others write."""
 
 
-def already_exists(doc_id: str) -> DataError:
+def already_exists(doc_id: str) -> IdExistsError:
     """Return the error for an id that already exists."""
-    return DataError(
+    return IdExistsError(
         f"the id {doc_id!r} already exists in the index",
         hint="remove the stored document first, or choose another id",
     )

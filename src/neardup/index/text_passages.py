@@ -25,7 +25,7 @@ from neardup.kernels.similarity import Sets
 from neardup.measures.base import I64
 
 # Any shared shingle is enough.
-_LEAST_SHARE = 1e-300
+_MIN_SHARE = 1e-300
 _AT_ONCE = 1024
 
 
@@ -126,13 +126,13 @@ def _least_shared(words: Sequence[int], min_words: int, config: Config) -> int:
 def _sharing(view: StoreView, sets: Sets, settings: IndexSettings) -> Iterator[Shared]:
     """Iterate over the documents that share shingles: by postings if the index has them, else through all sets."""
     if settings.containment:
-        yield from view.count_shared(sets, _LEAST_SHARE)
+        yield from view.count_shared(sets, _MIN_SHARE)
         return
     keys, owners = set_postings(sets)
     directory = directory_of([keys], keys.size)
     sizes: I64 = np.diff(sets.ends)
     for numbers, held in view.sketches():
         docs, queries, counts, _ = lookup.count_shared(
-            held.items, keys, owners, directory, sizes, _LEAST_SHARE
+            held.items, keys, owners, directory, sizes, _MIN_SHARE
         )
         yield Shared(queries, numbers[docs], counts, held.sizes[docs])

@@ -50,7 +50,8 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=F
     reports;
     encoding: of its text, None for UTF-8;
     identity: what else distinguishes a local file from a replacement, "" if unknown;
-    head: its `streams.head_of`, once a run has started.
+    head: its `streams.head_of`, once a run has started;
+    reason: why it cannot be read, such as a broken link, if it cannot.
     """
 
     path: str
@@ -62,6 +63,7 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=F
     encoding: str | None = None
     identity: str = ""
     head: str = ""
+    reason: str = ""
 
     @property
     def is_one_stream(self) -> bool:
@@ -70,7 +72,9 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=F
 
     def as_found(self) -> dict[str, Any]:
         """Return what must not change for a run to resume; the identity may, as in a restored copy."""
-        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "identity"}
+        names = [name for name in self.__struct_fields__ if name not in ("identity", "reason")]
+        found = {name: getattr(self, name) for name in names}
+        return found | ({"reason": self.reason} if self.reason else {})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -242,6 +242,8 @@ def _spelled(modified: Any) -> str:
 
 def check_unchanged(file: InputFile) -> None:
     """Raise if a file has changed since the start of the run."""
+    if file.reason:  # nothing is read of it
+        return
     with _named(file):
         found = (
             (*version_of(file.path), "")
@@ -388,7 +390,7 @@ def copy_file(file: InputFile, target: str) -> None:
 
 def copy_permissions(file: InputFile, target: str) -> None:
     """Copy the read and write permissions of an input file, and let the owner read and write; not for remote files."""
-    if is_remote(file.path) or is_remote(target):
+    if file.reason or is_remote(file.path) or is_remote(target):
         return
     with contextlib.suppress(FileNotFoundError):  # a removed text leaves no file
         with _named(file):

@@ -280,7 +280,7 @@ def _check_claims(claimed: Claims, partners: pa.Table, sample: AuditSample, run:
     pair = named.to_pylist()[0]
     raise DataError(
         f"{wrong.size:,} of {pairs.size:,} reported pairs are not as similar as reported: "
-        f"{pair['doc_a']} and {pair['doc_b']} were reported as {pair['similarity']:.6f}",
+        f"{pair['doc_a']!r} and {pair['doc_b']!r} were reported as {pair['similarity']:.6f}",
         hint="the output was changed after the run, or neardup has a bug: repeat the run, and report it if it recurs",
     )
 

@@ -139,7 +139,8 @@ def find_item_files(config: Config, out: Path | None) -> FileList:
     """Find the files of benchmarks."""
     _check_no_index(config)
     check_against(config)
-    return find_files(kept_of_runs(list(config.against), out or Path()), config)
+    every = Config.of(config, include=(), exclude=())
+    return find_files(kept_of_runs(list(config.against), out or Path()), every)
 
 
 def read_items(files: FileList, config: Config, watch: Watch) -> Items:

@@ -172,11 +172,12 @@ def check_in_memory(config: Config, *, reads_files: bool = False, **arguments: o
 
     reads_files: whether `against` may name files; settings of how to read them apply to these.
     """
-    files_only: tuple[str, ...] = ("decisions", "mark", "dry_run")
+    files_only: tuple[str, ...] = ("decisions", "mark", "dry_run", "include", "exclude")
     if not reads_files:
         files_only += ("against", "format", "encoding", "lines", "delimiter")
     given = [name for name, value in arguments.items() if value is not None and value is not False]
     named = given + [name for name in files_only if getattr(config, name)]
+    named += ["keep"] * bool(config.keep_globs)
     if named:
         raise ConfigError(
             f"`{named[0]}` needs files as the source",

@@ -141,7 +141,10 @@ def begin(
 
 
 def _with_heads(files: FileList) -> FileList:
-    return FileList(msgspec.structs.replace(file, head=head_of(file.path)) for file in files)
+    return FileList(
+        file if file.reason else msgspec.structs.replace(file, head=head_of(file.path))
+        for file in files
+    )
 
 
 def check_settings(config: Config) -> None:
@@ -198,7 +201,7 @@ def _find_references(own: FileList, config: Config, out: Path) -> FileList:
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     if not paths:
         return FileList()
-    references = find_files(paths, config)
+    references = find_files(paths, Config.of(config, include=(), exclude=()))
     taken = {file.name for file in own}
     if not taken.isdisjoint(file.name for file in references):
         references = FileList(

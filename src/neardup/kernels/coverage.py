@@ -21,7 +21,7 @@ NO_WORD = -1
 # Before every position.
 FAR_AWAY = -1
 # Probes of an item that are compared with one that occurs: a bound for very long items.
-MOST_COMPARED = 64
+MAX_COMPARED = 64
 # Of a pair in the ring of `cover`; the entry after the last pair has the position of its row, and its size.
 POSITION, WEIGHT, FIRST, ITEM_FIRST, MATCHED = range(5)
 AT, SIZE = range(2)
@@ -144,7 +144,7 @@ def find_regions(words, ends, probes, last_at, seen, found):
                 step = probes.steps[item]
                 # The probes of an item are consecutive, and ascend in the item. After many, assume that one is near.
                 other = number - 1
-                lowest = max(number - MOST_COMPARED, -1)
+                lowest = max(number - MAX_COMPARED, -1)
                 while (
                     other > lowest
                     and probes.items[other] == item

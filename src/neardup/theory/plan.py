@@ -194,7 +194,7 @@ class Plan:
         if self.is_exact:
             return f"the exact method finds every pair with {self._scale} >= {self.threshold:g}"
         find = "finds" if self.bands == 1 else "find"
-        found = f"{self.shape} {find} {_percent(self.recall_at_threshold, self.recall)} of pairs"
+        found = f"{self.shape} {find} {spell_ratio(self.recall_at_threshold, self.recall)} of pairs"
         if self.keeps_recall:
             asked = ""
         else:
@@ -214,7 +214,7 @@ class Plan:
         pairs = f"with {self._scale} >= {self.threshold:g}{self._in_distance()}"
         if self.is_exact:
             return f"Every pair {pairs} was found (exact method)."
-        found = _percent(self.recall_at_threshold, self.recall)
+        found = spell_ratio(self.recall_at_threshold, self.recall)
         if self.keeps_recall:
             return f"Each pair {pairs} was found with a probability of at least {found} (LSH, {self.shape})."
         asked = f"{self.recall * 100:g} %"
@@ -271,8 +271,8 @@ class Plan:
         return "\n".join(lines)
 
 
-def _percent(ratio: float, below: float) -> str:
-    """Format with enough digits to tell 99.99 % from 100 %, and a ratio less than `below` from `below`."""
+def spell_ratio(ratio: float, below: float) -> str:
+    """Spell a ratio in percent, with enough digits to tell 99.99 % from 100 %, and less than `below` from `below`."""
     if ratio < 0.01:
         return "less than 1 %"
     if ratio < 0.9 or ratio == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from typing import Final
+from typing import Any, Final
 
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
@@ -84,15 +84,15 @@ class Connection(H11Protocol):
         """Close the connection, with an error if the client waits for an answer."""
         has_sent_some = self.conn.their_state is h11.ERROR or bool(self.conn.trailing_data[0])
         if has_sent_some and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(self._encode(status, problem(code, message, hint)))
+            self.transport.write(self._encode(status, problem(status, code, message, hint)))
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
         self._start_timer()
 
-    def _encode(self, status: int, answer: dict[str, str | None]) -> bytes:
-        headers, body = encode_problem(status, answer, _POLICY, is_last=True)
+    def _encode(self, status: int, answer: dict[str, Any]) -> bytes:
+        headers, body = encode_problem(answer, _POLICY, is_last=True)
         start = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
         parts = [
             self.conn.send(event) for event in (start, h11.Data(data=body), h11.EndOfMessage())

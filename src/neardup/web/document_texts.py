@@ -44,6 +44,16 @@ class Text(NamedTuple):
     digest: str
 
 
+def count_words(content: bytes) -> int:
+    """Return how many runs of characters other than white space a text has.
+
+    >>> count_words(b" to  be"), count_words(b"")
+    (2, 0)
+    """
+    is_space = np.frombuffer(b" " + content, np.uint8) <= ord(" ")
+    return int((is_space[:-1] & ~is_space[1:]).sum())
+
+
 def why_absent(run: RunView) -> str | None:
     """Return why the texts of a run cannot be shown; None if they can."""
     config = run.report.config
@@ -108,22 +118,23 @@ class Gathered:
     """The texts that a page shows, the sizes of their sets, and the bytes of all removed texts.
 
     contents: the whole texts that are not too long to be compared again; groups: those of
-    `ignore_common`.
+    `ignore_common`; num_words: runs of characters other than white space of every text.
     """
 
     texts: dict[int, Text]
     contents: dict[int, bytes]
     groups: dict[int, int]
     num_shingles: dict[int, int]
+    num_words: dict[int, int]
     removed_bytes: int
 
 
 def gather(run: RunView, wanted: I64) -> Gathered:
     """Read all documents once, for the texts of some (ascending keys)."""
-    found = Gathered({}, {}, {}, {}, 0)
+    found = Gathered({}, {}, {}, {}, {}, 0)
     removed = run.removals.keys[run.by_key]
     held = 0
-    compared = Compared(run.report)
+    compared = ComparedTexts(run.report)
     for keys, texts, groups in scan(run):
         found.removed_bytes += int(text_bytes(texts)[_which(keys, removed)].sum())
         at = np.flatnonzero(_which(keys, wanted))
@@ -138,6 +149,7 @@ def gather(run: RunView, wanted: I64) -> Gathered:
             text = make_text(raw, MAX_CHARACTERS if held < _MAX_HELD else _FIRST_CHARACTERS)
             found.texts[key] = text
             found.num_shingles[key] = size
+            found.num_words[key] = count_words(raw)
             found.groups[key] = int(groups[np.searchsorted(keys, key)])
             if len(raw) <= _MAX_COMPARED and held < _MAX_HELD:
                 found.contents[key] = raw
@@ -157,7 +169,7 @@ def alone(config: Config) -> Config:
     return Config.of(config, html=False)
 
 
-class Compared:
+class ComparedTexts:
     """What a run compared of its texts."""
 
     def __init__(self, report: Report) -> None:
@@ -175,16 +187,17 @@ class Compared:
 
     def count_shingles(self, content: bytes, group: int) -> int:
         """Return the number of distinct shingles of a text."""
-        return int(self._items_of([content], [group]).ends[-1])
+        return int(self.items_of([content], [group]).ends[-1])
 
     def similarities_among(self, contents: Sequence[bytes], groups: Sequence[int]) -> list[float]:
         """Return the exact similarity of every two of some texts: (0, 1), (0, 2), ... (1, 2), ..."""
-        items = self._items_of(contents, groups)
+        items = self.items_of(contents, groups)
         left, right = np.triu_indices(len(contents), 1)
         values = np.empty(left.size, np.float64)
         kernel.similarities(items, left.astype(np.int64), right.astype(np.int64), values)
         return [round(value, 4) for value in values.tolist()]
 
-    def _items_of(self, contents: Sequence[bytes], groups: Sequence[int]) -> kernel.Sets:
+    def items_of(self, contents: Sequence[bytes], groups: Sequence[int]) -> kernel.Sets:
+        """Return the sets of whole texts."""
         texts = pa.array([content.decode() for content in contents], pa.large_string())
         return self.items(texts, np.array(groups, np.int64))

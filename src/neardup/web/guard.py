@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final
 
 from neardup.web.problems import encode_problem, headers_with, problem
@@ -48,13 +48,55 @@ class Limits:
 DEFAULT_LIMITS: Final = Limits()
 
 
+class Senders:
+    """Who may ask: by the names of the server, and by the sites of pages.
+
+    hosts: names besides those of loopback, with or without a port; origins: sites of foreign pages
+    that may read answers; scheme: "http", or "https" if the server speaks TLS.
+    """
+
+    def __init__(
+        self, hosts: Sequence[str] = (), origins: Sequence[str] = (), scheme: str = "http"
+    ) -> None:
+        self._hosts = frozenset(hosts)
+        self.origins = frozenset(origins)
+        self._scheme = scheme
+
+    def check(self, headers: dict[str, str]) -> None:
+        """Raise unless a request comes from an own or a named page, from an address that was opened, or a program."""
+        hint = "open the address that `neardup serve` printed"
+        host = headers.get("host", "")
+        if not _HOSTS.fullmatch(host) and not self._knows(host):
+            raise RefusedError(403, "host", "this server answers only requests to localhost", hint)
+        origin = headers.get("origin")
+        if origin is not None and origin in self.origins:
+            return
+        if origin is not None and origin != f"{self._scheme}://{host}":
+            raise RefusedError(
+                403, "origin", "this server answers only requests from its own page", hint
+            )
+        site = headers.get("sec-fetch-site")
+        if site is not None and site not in _OWN_SITES:
+            message = f"this server answers only requests from its own page, not from a page that is {site!r}"
+            raise RefusedError(
+                403, "site", message, f"{hint}, by typing or pasting it into the browser"
+            )
+
+    def _knows(self, host: str) -> bool:
+        return host in self._hosts or host.rpartition(":")[0] in self._hosts
+
+
+LOOPBACK: Final = Senders()
+
+
 class RefusedError(Exception):
     """A request that gets an error instead of its answer."""
 
     def __init__(self, status: int, code: str, message: str, hint: str) -> None:
         super().__init__(message)
         self.status = status
-        self.answer = problem(code, message, hint)
+        self.answer = problem(status, code, message, hint)
+        self.headers: list[tuple[bytes, bytes]] = []
 
 
 class DisconnectedError(Exception):
@@ -81,8 +123,11 @@ class Answer:
 class Guard:
     """ASGI middleware that refuses what a local page never sends."""
 
-    def __init__(self, app: App, policy: str, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, app: App, policy: str, limits: Limits = DEFAULT_LIMITS, senders: Senders = LOOPBACK
+    ) -> None:
         self._app = app
+        self._senders = senders
         self._policy = policy
         self._limits = limits
         self._running = 0
@@ -96,23 +141,28 @@ class Guard:
         if scope["type"] != "http":
             return  # no WebSocket is accepted
         try:
-            headers = _headers_of(scope)
-            _check_sender(headers)
-            _check_length(headers)
-            body = await self._read_body(headers, receive)
-            answer = await self._answer(scope, body)
-            await self._send(answer, send)
+            headers = headers_of(scope)
+            self._senders.check(headers)
+            await self._respond(scope, headers, receive, send)
         except RefusedError as refused:
             status = refused.status
             # The rest of a request that took too long must not be read as the next one.
             is_last = status == _TIMED_OUT
-            error_headers, body = encode_problem(
-                status, refused.answer, self._policy, is_last=is_last
-            )
+            error_headers, body = encode_problem(refused.answer, self._policy, is_last=is_last)
+            error_headers += refused.headers
             await send({"type": "http.response.start", "status": status, "headers": error_headers})
             await send({"type": "http.response.body", "body": body})
         except DisconnectedError:
             return
+
+    async def _respond(
+        self, scope: Scope, headers: dict[str, str], receive: Receive, send: Send
+    ) -> None:
+        """Answer a request whose sender may ask."""
+        check_length(headers)
+        body = await self._read_body(headers, receive)
+        answer = await self._answer(scope, body)
+        await self._send(answer, send)
 
     async def _read_body(self, headers: dict[str, str], receive: Receive) -> bytes:
         """Return the whole body of a request."""
@@ -175,6 +225,8 @@ class Guard:
             message = f"the request took longer than {self._limits.seconds:g} s"
             hint = "request less, or wait until all texts are indexed"
             raise RefusedError(503, "too_slow", message, hint) from error
+        except RefusedError:
+            raise
         except Exception as error:
             message = f"the server failed: {type(error).__name__}: {error}"
             raise RefusedError(
@@ -186,11 +238,11 @@ class Guard:
             answer.body = b""
         return answer
 
-    async def _send(self, answer: Answer, send: Send) -> None:
-        """Send an answer, as fast as the client takes it."""
+    async def _send(self, answer: Answer, send: Send, policy: str | None = None) -> None:
+        """Send an answer, as fast as the client takes it; policy: what a page in it may load."""
         size = len(answer.body)
         self._check_held(size, added=size)
-        headers = [*answer.headers, *headers_with(self._policy)]
+        headers = [*answer.headers, *headers_with(policy or self._policy)]
         self._held_bytes += size
         try:
             async with asyncio.timeout(self._limits.sending_seconds):
@@ -209,7 +261,7 @@ class Guard:
             self._held_bytes -= size
 
 
-def _headers_of(scope: Scope) -> dict[str, str]:
+def headers_of(scope: Scope) -> dict[str, str]:
     """Return the headers of a request; values of a repeated one are joined, as HTTP defines it."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
@@ -222,27 +274,8 @@ def _headers_of(scope: Scope) -> dict[str, str]:
     return headers
 
 
-def _check_sender(headers: dict[str, str]) -> None:
-    """Raise unless a request comes from the server's own page, from an address that was opened, or from a program."""
-    hint = "open the address that `neardup serve` printed"
-    if not _HOSTS.fullmatch(headers.get("host", "")):
-        raise RefusedError(403, "host", "this server answers only requests to localhost", hint)
-    origin = headers.get("origin")
-    if origin is not None and origin != f"http://{headers['host']}":
-        raise RefusedError(
-            403, "origin", "this server answers only requests from its own page", hint
-        )
-    site = headers.get("sec-fetch-site")
-    if site is not None and site not in _OWN_SITES:
-        message = (
-            f"this server answers only requests from its own page, not from a page that is {site!r}"
-        )
-        raise RefusedError(
-            403, "site", message, f"{hint}, by typing or pasting it into the browser"
-        )
-
-
-def _check_length(headers: dict[str, str]) -> None:
+def check_length(headers: dict[str, str]) -> None:
+    """Raise if a request announces too many bytes."""
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > MAX_BODY:
         raise _too_large()

@@ -14,6 +14,7 @@ from neardup.errors import NearDupError
 from neardup.jobs.explain import reason_to_keep
 from neardup.jobs.stored_pairs import StoredCounts, count_stored
 from neardup.report import Report
+from neardup.theory.plan import spell_ratio
 from neardup.version import VERSION
 from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import RunView
@@ -64,6 +65,8 @@ def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any
         "shingles": _shingles(report),
         "reason_to_keep": reason_to_keep(report.config),
         "asks_containment": report.config.asks_containment,
+        "has_references": bool(report.config.against),
+        "only_against": report.config.only_against,
     }
 
 
@@ -96,6 +99,7 @@ def _counts(run: RunView) -> dict[str, int | None]:
         "exact_duplicates": report.exact_duplicates,
         "pairs": report.num_pairs,
         "clusters": run.clusters.keys.size,
+        "identical": int((run.removals.similarities == 1).sum()),
         "below": int((run.removals.similarities < report.plan.threshold).sum()),
     }
 
@@ -111,11 +115,19 @@ def _recall(report: Report) -> dict[str, Any]:
             "missed": report.audit.missed.num_rows,
             "sample": report.audit.sample,
         }
-    return {
-        "promised": report.plan.recall_at_threshold,
+    target = report.plan.recall
+    recall = {
+        "promised": spell_ratio(report.plan.recall_at_threshold, target),
         "is_exact": report.plan.is_exact,
         "audit": audit,
     }
+    if audit is not None and audit["recall"] is not None:
+        recall |= {
+            "measured": spell_ratio(audit["recall"], target),
+            "low": spell_ratio(audit["low"], target),
+            "high": spell_ratio(audit["high"], target),
+        }
+    return recall
 
 
 def _histogram(run: RunView) -> dict[str, list[int] | None]:
@@ -148,7 +160,7 @@ def thresholds(run: RunView) -> dict[str, Any]:
     try:
         counts = _count(run, [step / 100 for step in range(first, 101)])
     except NearDupError as error:
-        return {"steps": [], "hint": str(error)}
+        return {"steps": [], "hint": error.message, "more": error.hint}
     num_usable = report.num_kept + report.num_removed
     return {
         "hint": None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import gzip
 import hashlib
 from importlib import resources
 from typing import Final, NamedTuple
@@ -16,7 +17,6 @@ _STATIC: Final = resources.files("neardup.web") / "static"
 # In dependency order.
 SCRIPTS: Final = (
     "vendor/htm-preact-standalone.umd.js",
-    "vendor/uPlot.iife.min.js",
     "text.js",
     "source.js",
     "marks.js",
@@ -31,16 +31,7 @@ SCRIPTS: Final = (
     "review.js",
     "app.js",
 )
-STYLES: Final = ("vendor/uPlot.min.css", "page.css")
-# Characters that can end a script, and the two line separators that old browsers do not allow in
-# one.
-_ESCAPED: Final = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
+STYLES: Final = ("page.css",)
 
 
 class PageSources(NamedTuple):
@@ -73,20 +64,13 @@ def sources() -> PageSources:
     return PageSources(script, style, policy)
 
 
-def escape_json(data: bytes) -> str:
-    r"""Escape JSON for use inside a script element.
-
-    >>> escape_json('["</script>\u2028"]'.encode())
-    '["\\u003c/script\\u003e\\u2028"]'
-    """
-    text = data.decode()
-    for character, spelled in _ESCAPED.items():
-        text = text.replace(character, spelled)
-    return text
+def pack(data: bytes) -> str:
+    """Compress JSON for use inside a script element, which no character of base64 can end."""
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def render_page(data: str, *, policy: str | None = None) -> str:
-    """Return the page with its data, escaped; `policy` is that of the server, which a header repeats."""
+    """Return the page with its data, packed or `null`; `policy` is that of the server, which a header repeats."""
     parts = sources()
     page = _read("page.html")
     for name, value in (

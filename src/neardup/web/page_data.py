@@ -13,9 +13,10 @@ import numpy.typing as npt
 from neardup.measures.base import mix
 from neardup.web import document_texts
 from neardup.web.document_texts import Gathered
+from neardup.web.evidence import hunks_of, shared_by_all
 from neardup.web.other_columns import OtherColumns
 from neardup.web.overview import overview, overview_of_pairs
-from neardup.web.page import escape_json
+from neardup.web.page import pack
 from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import RunView
 
@@ -37,9 +38,13 @@ _CLUSTER_SHARES: Final = (1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.0)
 # The page shows fewer clusters before it shows fewer characters than this of each text.
 _MIN_CUT: Final = 2_000
 _WHOLE: Final = 1 << 40
+# Bytes of JSON for a byte of the page, and how full a page is filled.
+_USUAL_COMPRESSION: Final = 3
+_FULL: Final = 0.9
+_MAX_TRIES: Final = 6
 _MAX_OF_ID: Final = 1_000
 # Texts are stored as numbers of pieces, because near-duplicates share most of them.
-_PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]*(?:[.;!?]+ ?|\n+|\Z)")
+_PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]{0,400}(?:[.;!?]+ ?|\n+|\Z|)")
 
 
 class _Sample(NamedTuple):
@@ -59,7 +64,7 @@ class _Sample(NamedTuple):
 
 
 def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
-    """Return the JSON of a page, escaped, of at most `limit` bytes if the overview alone is not longer."""
+    """Return the data of a page, packed, of at most `limit` bytes if the overview alone is not longer."""
     sample = _draw(run)
     if has_texts:
         absent = document_texts.why_absent(run)
@@ -79,24 +84,19 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     for row in info["largest"]:
         row["id"] = _cut_id(row["id"])
         row["weakest_id"] = _cut_id(row["weakest_id"])
-    passages = _passages(run, sample.pairs)
-    fixed = _FixedParts(info, absent, {}, None, {}, passages)
+    fixed = _FixedParts(info, absent, None, {}, {}, {}, _passages(run, sample.pairs))
     if texts is not None:
         other = OtherColumns(run)
         info["columns_note"] = other.note
         # Ascending, so that a file is read once.
         columns = {key: other.of(key) for key in wanted.tolist()}
-        matrices = _heat_maps(run, sample.clusters, texts)
-        fixed = _FixedParts(info, absent, matrices, texts, columns, passages)
-    pieces = Pieces({} if texts is None else {key: text.text for key, text in texts.texts.items()})
+        matrices, shared = _compared_clusters(run, sample.clusters, texts)
+        fixed = fixed._replace(texts=texts, columns=columns, matrices=matrices, shared=shared)
+    writer = _PageWriter(run, fixed)
     data = ""
     for part in _CLUSTER_SHARES:
-        chosen = sample.share(part)
-        data, keys = _encode(run, chosen, fixed, pieces, 0)
-        cut = pieces.cut_for(keys, limit - len(data.encode()))
-        if cut >= _MIN_CUT or (part == 0 and cut):
-            return _encode(run, chosen, fixed, pieces, cut)[0]
-        if texts is None and len(data.encode()) <= limit:
+        data, is_enough = writer.fit(sample.share(part), limit, is_last=part == 0)
+        if is_enough:
             break
     return data
 
@@ -140,19 +140,25 @@ def _shown(run: RunView, number: int) -> I64:
     return keys
 
 
-def _heat_maps(run: RunView, numbers: I64, texts: Gathered) -> dict[int, list[float]]:
-    """The similarities of every two documents of each cluster of a suitable size, in the order of `_shown`."""
-    found: dict[int, list[float]] = {}
-    if run.report.config.measure != "jaccard":
-        return found
-    compared = document_texts.Compared(run.report)
+def _compared_clusters(
+    run: RunView, numbers: I64, texts: Gathered
+) -> tuple[dict[int, list[float]], dict[int, dict[str, Any]]]:
+    """By key of a cluster: the similarities of every two documents, if there are few, and what all shown ones share."""
+    matrices: dict[int, list[float]] = {}
+    shared: dict[int, dict[str, Any]] = {}
+    config = run.report.config
+    compared = document_texts.ComparedTexts(run.report)
     for number in numbers.tolist():
         keys = _shown(run, number).tolist()
-        if len(keys) in HEAT_MAP and all(key in texts.contents for key in keys):
-            contents = [texts.contents[key] for key in keys]
-            groups = [texts.groups[key] for key in keys]
-            found[int(run.clusters.keys[number])] = compared.similarities_among(contents, groups)
-    return found
+        if not all(key in texts.contents for key in keys):
+            continue
+        contents = [texts.contents[key] for key in keys]
+        groups = [texts.groups[key] for key in keys]
+        cluster = int(run.clusters.keys[number])
+        shared[cluster] = shared_by_all(contents, groups, compared, config)
+        if len(keys) in HEAT_MAP and config.measure == "jaccard":
+            matrices[cluster] = compared.similarities_among(contents, groups)
+    return matrices, shared
 
 
 def _passages(run: RunView, numbers: I64) -> list[dict[str, Any]]:
@@ -164,71 +170,124 @@ def _passages(run: RunView, numbers: I64) -> list[dict[str, Any]]:
 
 
 class _FixedParts(NamedTuple):
-    """The parts of a page that do not depend on its sample: overview, heat maps, texts or why not, columns, passages.
+    """The parts of a page that do not depend on its sample.
 
+    absent: why there are no texts; matrices, shared: by key of a cluster, its heat map and what all its members share;
     passages: of every drawn pair, in their order; none if the list has no passages.
     """
 
     info: dict[str, Any]
     absent: str | None
-    matrices: dict[int, list[float]]
     texts: Gathered | None
     columns: dict[int, dict[str, str] | None]
+    matrices: dict[int, list[float]]
+    shared: dict[int, dict[str, Any]]
     passages: list[dict[str, Any]]
 
 
-def _encode(
-    run: RunView, sample: _Sample, fixed: _FixedParts, pieces: Pieces, cut: int
-) -> tuple[str, list[int]]:
-    """Return the JSON of a sample, and the documents in it."""
-    clusters = run.clusters
-    documents = _Documents(run, fixed, pieces, cut)
-    listed = []
-    for number in sample.clusters.tolist():
-        keys = _shown(run, number).tolist()
-        for key in keys:
+class _PageWriter:
+    """Writes samples of a run as pages, with as much of each text as fits."""
+
+    def __init__(self, run: RunView, fixed: _FixedParts) -> None:
+        self._run = run
+        self._fixed = fixed
+        texts = {} if fixed.texts is None else fixed.texts.texts
+        self._pieces = Pieces({key: text.text for key, text in texts.items()})
+        self._hunks: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def fit(self, sample: _Sample, limit: int, *, is_last: bool) -> tuple[str, bool]:
+        """Return the page of a sample, and whether it fits with enough of each text."""
+        bare, keys = self._encode(sample, 0)
+        data = pack(bare)
+        if self._fixed.texts is None or len(data) > limit:
+            return data, len(data) <= limit
+        found = data, is_last
+        # How well texts compress is not known before it is tried.
+        room = int(limit * _USUAL_COMPRESSION)
+        for _ in range(_MAX_TRIES):
+            cut = self._pieces.cut_for(keys, room - len(bare))
+            if cut < _MIN_CUT and not (is_last and cut):
+                return found
+            page, _ = self._encode(sample, cut)
+            data = pack(page)
+            if len(data) <= limit:
+                found = data, True
+            if len(data) <= limit and (cut == _WHOLE or len(data) > _FULL * limit):
+                return found
+            room = int(len(page) * (1 + _FULL) / 2 * limit / len(data))
+        return found
+
+    def _encode(self, sample: _Sample, cut: int) -> tuple[bytes, list[int]]:
+        """Return the JSON of a sample, and the documents in it."""
+        run = self._run
+        fixed = self._fixed
+        clusters = run.clusters
+        documents = _Documents(run, fixed, self._pieces, cut)
+        listed = []
+        compared = []
+        for number in sample.clusters.tolist():
+            keys = _shown(run, number).tolist()
+            for key in keys:
+                documents.add(key)
+            compared += [(keys[0], key) for key in keys[1:]]
+            listed.append(
+                [
+                    int(clusters.keys[number]),
+                    int(clusters.sizes[number]),
+                    float(clusters.weakest[number]),
+                    keys,
+                ]
+            )
+        for key in sample.alone.tolist():
             documents.add(key)
-        listed.append(
-            [
-                int(clusters.keys[number]),
-                int(clusters.sizes[number]),
-                float(clusters.weakest[number]),
-                keys,
-            ]
-        )
-    for key in sample.alone.tolist():
-        documents.add(key)
-    pairs = []
-    if isinstance(run, PairsView):
-        columns = [run.pairs.keys_a, run.pairs.keys_b, run.pairs.similarities]
-        pairs = list(zip(*(column[sample.pairs].tolist() for column in columns), strict=True))
-        for key in (key for pair in pairs for key in pair[:2]):
-            documents.add(key)
-    info = fixed.info | {
-        "sample": {
-            "largest": int(sample.largest.size),
-            "drawn": int(sample.drawn.size),
-            "alone": int(sample.alone.size),
-            "pairs": int(sample.pairs.size),
-            "members": MAX_MEMBERS,
-            "documents": len(documents.columns["key"]),
-        },
-        "texts": {"state": "here" if fixed.absent is None else "absent", "reason": fixed.absent},
-    }
-    data = {
-        "info": info,
-        "clusters": listed,
-        "pairs": pairs,
-        # Of every pair, if the list has them.
-        "passages": fixed.passages[: sample.pairs.size],
-        "documents": documents.columns,
-        "matrices": {
-            str(row[0]): fixed.matrices[row[0]] for row in listed if row[0] in fixed.matrices
-        },
-        "pieces": list(documents.used),
-        "names": run.files,
-    }
-    return escape_json(msgspec.json.encode(data)), documents.columns["key"]
+        pairs = []
+        if isinstance(run, PairsView):
+            columns = [run.pairs.keys_a, run.pairs.keys_b, run.pairs.similarities]
+            pairs = list(zip(*(column[sample.pairs].tolist() for column in columns), strict=True))
+            for key in (key for pair in pairs for key in pair[:2]):
+                documents.add(key)
+            compared += [(min(a, b), max(a, b)) for a, b, _ in pairs]
+        info = fixed.info | {
+            "sample": {
+                "largest": int(sample.largest.size),
+                "drawn": int(sample.drawn.size),
+                "alone": int(sample.alone.size),
+                "pairs": int(sample.pairs.size),
+                "members": MAX_MEMBERS,
+                "documents": len(documents.columns["key"]),
+            },
+            "texts": {
+                "state": "here" if fixed.absent is None else "absent",
+                "reason": fixed.absent,
+            },
+        }
+        shown = [row[0] for row in listed]
+        data = {
+            "info": info,
+            "clusters": listed,
+            "pairs": pairs,
+            # Of every pair, if the list has them.
+            "passages": fixed.passages[: sample.pairs.size],
+            "documents": documents.columns,
+            "matrices": {str(key): fixed.matrices[key] for key in shown if key in fixed.matrices},
+            "shared": {str(key): fixed.shared[key] for key in shown if key in fixed.shared},
+            "hunks": self._hunks_of(compared, documents.not_whole) if cut else [],
+            "pieces": list(documents.used),
+            "names": run.files,
+        }
+        return msgspec.json.encode(data), documents.columns["key"]
+
+    def _hunks_of(self, pairs: list[tuple[int, int]], not_whole: set[int]) -> list[dict[str, Any]]:
+        """What differs between the texts of each pair of which one is not shown whole."""
+        found = []
+        contents = {} if self._fixed.texts is None else self._fixed.texts.contents
+        for pair in pairs:
+            if not_whole.isdisjoint(pair) or not contents.keys() >= set(pair):
+                continue
+            if pair not in self._hunks:
+                self._hunks[pair] = hunks_of(*(contents[key] for key in pair))
+            found.append({"pair": pair} | self._hunks[pair])
+        return found
 
 
 class Pieces:
@@ -244,9 +303,7 @@ class Pieces:
             self._of[key] = np.array(numbers, np.int64)
             self._starts[key] = np.cumsum([0, *map(len, found)])[:-1]
         self._texts = list(self._numbers)
-        self._sizes = np.array(
-            [len(escape_json(msgspec.json.encode(piece)).encode()) for piece in self._texts]
-        )
+        self._sizes = np.array([len(msgspec.json.encode(piece)) for piece in self._texts])
 
     def cut_for(self, keys: Sequence[int], room: int) -> int:
         """Return how many characters of each text fit into `room` bytes."""
@@ -279,9 +336,12 @@ class _Documents:
     """The documents of a file, by column; a text is a list of numbers of pieces."""
 
     def __init__(self, run: RunView, fixed: _FixedParts, pieces: Pieces, cut: int) -> None:
-        told_of_each = "key id file row bytes shingles digest text is_whole kept similarity columns"
+        told_of_each = (
+            "key id file row bytes shingles digest text is_whole behind kept similarity columns"
+        )
         names = told_of_each.split()
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self.not_whole: set[int] = set()
         self.used: dict[str, int] = {}
         self._run = run
         self._texts = fixed.texts
@@ -302,10 +362,15 @@ class _Documents:
         text = None if self._texts is None else self._texts.texts.get(key)
         numbers = None
         is_whole = False
+        behind = 0
         if text is not None:
             shown, is_shown = self._pieces.beginning(key, self._cut)
             numbers = [self.used.setdefault(piece, len(self.used)) for piece in shown]
             is_whole = text.is_whole and is_shown
+            if not is_whole:
+                self.not_whole.add(key)
+                num_words = self._texts.num_words[key] if self._texts else 0
+                behind = num_words - document_texts.count_words("".join(shown).encode())
         values = {
             "key": key,
             "id": run.id(key),
@@ -316,6 +381,8 @@ class _Documents:
             "digest": text and text.digest,
             "text": numbers,
             "is_whole": is_whole,
+            # Words that stand behind what is shown.
+            "behind": behind,
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),
             "columns": self._other_columns.get(key),

@@ -57,7 +57,7 @@ class Clusters(NamedTuple):
         return self.order[self.starts[number] : self.starts[number + 1]]
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """The location of a document: the name of its file and its row, from 1; in memory no file, and its position."""
 
     file: str | None
@@ -118,12 +118,12 @@ class RunView:
             rows.append(pc.max(removed.column("kept_row").filter(is_there)).as_py() + 1)
         return np.cumsum([0, *rows], dtype=np.int64)
 
-    def place(self, key: int) -> Place:
+    def place(self, key: int) -> Location:
         """Return the location of a document."""
         if not self.is_from_files:
-            return Place(None, key)
+            return Location(None, key)
         at = int(np.searchsorted(self.first_keys, key, side="right")) - 1
-        return Place(self.files[at], key - int(self.first_keys[at]) + 1)
+        return Location(self.files[at], key - int(self.first_keys[at]) + 1)
 
     def has_key(self, key: int) -> bool:
         """Whether a key is one of the run; it may be of a blank or rejected row."""

@@ -16,6 +16,7 @@ from neardup.config.checks import SET_MEASURES
 from neardup.errors import DataError
 from neardup.report import Report
 from neardup.web import document_texts
+from neardup.web.evidence import hunks_of, shared_by_all
 from neardup.web.other_columns import OtherColumns
 from neardup.web.overview import overview
 from neardup.web.page_data import HEAT_MAP, shown_members
@@ -32,6 +33,8 @@ MAX_SHOWN: Final = 200
 # Texts of more bytes in total are not compared again while a user waits: comparing this many takes
 # about 0.2 s.
 _MAX_COMPARED: Final = 24 << 20
+# Aligning texts, or finding their words, takes longer.
+_MAX_ALIGNED: Final = 4 << 20
 
 
 class UnknownError(DataError):
@@ -47,7 +50,7 @@ class ServedRun:
         self._run = self._view(report)
         self._texts = TextStore(self._run)
         self._config = document_texts.alone(report.config)
-        self._compared = document_texts.Compared(report)
+        self._compared = document_texts.ComparedTexts(report)
         self._overview = self._about(report)
         pa.default_memory_pool().release_unused()
         self._orders: dict[str, I64] = {}
@@ -143,16 +146,15 @@ class ServedRun:
             "key": key,
             "size": int(clusters.sizes[number]),
             "weakest": float(clusters.weakest[number]),
-            "documents": [
-                self._document(one, has_text=at < HEAT_MAP.stop) for at, one in enumerate(keys)
-            ],
+            "documents": [self._document(one, has_text=one == key) for one in keys],
             "matrix": self._matrix(keys),
+            "shared": self._shared(keys),
         }
 
-    def _contents(self, keys: list[int]) -> list[bytes] | None:
+    def _contents(self, keys: list[int], most_bytes: int = _MAX_COMPARED) -> list[bytes] | None:
         """The whole texts of some documents; None if one is missing, or if together they are too long to compare."""
         sizes = [self._texts.num_bytes(key) for key in keys]
-        if None in sizes or sum(filter(None, sizes)) > _MAX_COMPARED:
+        if None in sizes or sum(filter(None, sizes)) > most_bytes:
             return None
         return [content for content in map(self._texts.content, keys) if content is not None]
 
@@ -163,6 +165,14 @@ class ServedRun:
         if contents is None:
             return None
         return self._similarities(keys, contents)
+
+    def _shared(self, keys: list[int]) -> dict[str, Any] | None:
+        """What all members of a cluster share; None if they cannot be compared."""
+        contents = self._contents(keys, _MAX_ALIGNED) if self._texts.state == "here" else None
+        if contents is None:
+            return None
+        groups = [self._texts.group(key) for key in keys]
+        return shared_by_all(contents, groups, self._compared, self._config)
 
     def _similarities(self, keys: list[int], contents: list[bytes]) -> list[float]:
         groups = [self._texts.group(key) for key in keys]
@@ -201,6 +211,7 @@ class ServedRun:
             "bytes": text and text.num_bytes,
             "digest": text and text.digest,
             "is_whole": text is not None and text.is_whole,
+            "behind": _words_behind(text, content),
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),
             "size": None if number is None else int(run.clusters.sizes[number]),
@@ -276,7 +287,22 @@ class ServedRun:
         one["columns"], other["columns"] = (
             self._columns.of(key) if has_columns else None for key in (a, b)
         )
-        return {"a": one, "b": other, "similarity": similarity}
+        return {"a": one, "b": other, "similarity": similarity, "hunks": self._hunks(one, other)}
+
+    def _hunks(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
+        """What differs between two texts of which one is not shown whole."""
+        if one["is_whole"] and other["is_whole"]:
+            return None
+        contents = self._contents([one["key"], other["key"]], _MAX_ALIGNED)
+        return None if contents is None else hunks_of(*contents)
+
+
+def _words_behind(text: document_texts.Text | None, content: bytes | None) -> int:
+    """How many words of a text are not shown."""
+    if text is None or content is None or text.is_whole:
+        return 0
+    shown = document_texts.count_words(text.text.encode())
+    return document_texts.count_words(content) - shown
 
 
 def _excerpt(beginning: str, query: Query | None = None) -> str:
@@ -294,5 +320,15 @@ def _excerpt(beginning: str, query: Query | None = None) -> str:
     else:
         start = found.start() - EXCERPT // 4
     start = beginning.rfind(" ", 0, start) + 1 if start else 0
-    quoted = " ".join(beginning[start : start + EXCERPT].split())
-    return f"… {quoted}" if start else quoted
+    stop = start + EXCERPT
+    if stop < len(beginning):
+        # Not inside a word, unless it is a very long one.
+        stop = max(
+            beginning.rfind(" ", start + EXCERPT // 2, stop + 1),
+            beginning.rfind("\n", start + EXCERPT // 2, stop + 1),
+        )
+        stop = stop if stop > 0 else start + EXCERPT
+    quoted = " ".join(beginning[start:stop].split())
+    before = "… " if start else ""
+    behind = " …" if stop < len(beginning) else ""
+    return f"{before}{quoted}{behind}"

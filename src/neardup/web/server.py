@@ -28,12 +28,14 @@ from neardup.web.connection import MAX_HEADERS, Connection
 from neardup.web.guard import DEFAULT_LIMITS, Guard, Limits
 from neardup.web.page import render_page, sources
 from neardup.web.pairs_view import PairsView, view_of
-from neardup.web.problems import problem
+from neardup.web.problems import MEDIA_TYPE, problem
 from neardup.web.served_index import ServedIndex, TooManyMatchesError, no_index
 from neardup.web.served_pairs import ServedPairs
 from neardup.web.served_run import ServedRun, UnknownError
 
 DEFAULT_PORT: Final = 8321
+# Connections that wait to be accepted.
+BACKLOG: Final = 1024
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 MAX_TEXT: Final = 1_000_000
 _MAX_KEY: Final = 2**53
@@ -45,6 +47,9 @@ Words = Annotated[str, Query(max_length=1000)]
 class Problem(BaseModel):
     """The body of every error."""
 
+    type: str
+    title: str
+    status: int
     code: str
     message: str
     hint: str | None
@@ -91,6 +96,12 @@ def open_served(path: str) -> Served:
 
 def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
     """Return the application: routes, and the guard before them."""
+    app, policy = page_app(served)
+    return Guard(app, policy, limits)
+
+
+def page_app(served: Served) -> tuple[FastAPI, str]:
+    """Return the routes of a run or an index, and what the page may load."""
     app = FastAPI(
         title="neardup",
         version=VERSION,
@@ -123,7 +134,7 @@ def make_app(served: Served, limits: Limits = DEFAULT_LIMITS) -> Guard:
     def show_docs() -> HTMLResponse:
         return HTMLResponse(_docs_page(app.openapi()))
 
-    return Guard(app, policy, limits)
+    return app, policy
 
 
 def _routes(served: Served) -> APIRouter:
@@ -225,20 +236,15 @@ def _index_routes(index: ServedIndex) -> APIRouter:
         try:
             asked = msgspec.json.decode(body, type=Asked)
         except RecursionError:
-            return JSONResponse(
-                problem(
-                    "nested", "the request is nested too deeply", 'send {"text": "..."} as JSON'
-                ),
-                400,
+            return _refusal(
+                400, "nested", "the request is nested too deeply", 'send {"text": "..."} as JSON'
             )
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             hint = 'send {"text": "..."} as JSON'
-            return JSONResponse(problem("invalid", str(error), hint), 422)
+            return _refusal(422, "invalid", str(error), hint)
         if len(asked.text) > MAX_TEXT:
-            too_large = problem(
-                "too_large", f"a text must not exceed {MAX_TEXT:,} characters", "send a part of it"
-            )
-            return JSONResponse(too_large, 413)
+            message = f"a text must not exceed {MAX_TEXT:,} characters"
+            return _refusal(413, "too_large", message, "send a part of it")
         matches = await asyncio.wrap_future(index.submit(asked.text, asked.k))
         return Response(matches, media_type="application/json")
 
@@ -249,12 +255,12 @@ async def _answer_own_error(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, NearDupError):
         raise error
     if isinstance(error, UnknownError):
-        return JSONResponse(problem("unknown", error.message, error.hint), 404)
+        return _refusal(404, "unknown", error.message, error.hint)
     if isinstance(error, TooManyMatchesError):
         code = "too_many_matches"
     else:
         code = "refused"
-    return JSONResponse(problem(code, error.message, error.hint), 400)
+    return _refusal(400, code, error.message, error.hint)
 
 
 async def _answer_http_error(_: Request, error: Exception) -> JSONResponse:
@@ -262,14 +268,21 @@ async def _answer_http_error(_: Request, error: Exception) -> JSONResponse:
         raise error
     status = error.status_code
     name = {404: "unknown", 405: "method"}.get(status, "refused")
-    answer = problem(name, f"{status}: {error.detail}", "/docs lists all routes")
-    return JSONResponse(answer, status, headers=_with_head(error.headers))
+    message = f"{status}: {error.detail}"
+    refusal = _refusal(status, name, message, "/docs lists all routes")
+    refusal.headers.update(_with_head(error.headers))
+    return refusal
 
 
-def _with_head(headers: Mapping[str, str] | None) -> dict[str, str] | None:
+def _refusal(status: int, code: str, message: str, hint: str | None) -> JSONResponse:
+    """Return an error response."""
+    return JSONResponse(problem(status, code, message, hint), status, media_type=MEDIA_TYPE)
+
+
+def _with_head(headers: Mapping[str, str] | None) -> dict[str, str]:
     """Add HEAD to the allowed methods where GET is one: the guard answers it by GET."""
     if headers is None or "Allow" not in headers:
-        return None
+        return {}
     methods = set(headers["Allow"].split(", "))
     if "GET" in methods:
         methods.add("HEAD")
@@ -282,9 +295,8 @@ async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
     else:
         first = {}
     place = ".".join(map(str, first.get("loc", ())))
-    return JSONResponse(
-        problem("invalid", f"{place}: {first.get('msg', error)}", "/docs lists all routes"), 422
-    )
+    message = f"{place}: {first.get('msg', error)}"
+    return _refusal(422, "invalid", message, "/docs lists all routes")
 
 
 def _docs_page(described: dict[str, Any]) -> str:
@@ -301,7 +313,12 @@ def _docs_page(described: dict[str, Any]) -> str:
     policy = '<meta name="viewport" content="width=device-width, initial-scale=1">'
     version = json.dumps(described["openapi"])
     below = f'<p>As data: <a href="/v1/openapi.json">/v1/openapi.json</a>, OpenAPI {version}</p>'
-    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy}<title>neardup: routes</title></head>'
+    # The policy allows the style of the page, by its hash, and no other.
+    style = f"<style>{sources().style}</style>"
+    title = "<title>neardup: routes</title>"
+    head = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy}{title}{style}</head>'
+    )
     return f"{head}<body><main><h1>neardup: routes</h1>{''.join(parts)}{below}</main></body></html>"
 
 
@@ -323,7 +340,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -> None:
-    """Serve a finished run or an index until a signal; `on_start` is called with the address."""
+    """Serve the page of a finished run until a signal; `on_start` is called with the address."""
     if host not in LOOPBACK:
         raise ConfigError(
             f"`host` must be one of {', '.join(LOOPBACK)}, got {host!r}: the server has no authentication",
@@ -331,6 +348,17 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
         )
     served = open_served(path)
     config = configure(make_app(served), host=host, port=port)
+    bound = listen(config, host, port)
+    on_start(address_of(bound))
+    served.start()
+    try:
+        run_until_signal(config, bound)
+    finally:
+        served.close()
+
+
+def listen(config: uvicorn.Config, host: str, port: int) -> Any:
+    """Return a socket that listens, before the address is printed; requests wait until the server runs."""
     try:
         bound = config.bind_socket()
     except SystemExit as error:
@@ -338,21 +366,37 @@ def serve(path: str, *, host: str, port: int, on_start: Callable[[str], None]) -
             f"cannot listen on port {port} of {host}",
             hint="choose another `port`, or 0 for any free one",
         ) from error
-    bound.listen(128)  # before the address is printed; requests wait until the server runs
+    bound.listen(BACKLOG)
+    return bound
+
+
+def address_of(bound: Any, scheme: str = "http") -> str:
+    """Return the address of a socket that listens."""
     address = bound.getsockname()
-    on_start(f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/")
-    served.start()
+    return f"{scheme}://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}/"
+
+
+def run_until_signal(config: uvicorn.Config, bound: Any) -> None:
+    """Serve until Ctrl-C or SIGTERM; requests that were begun are answered first."""
     try:
         _Server(config).run(sockets=[bound])
     finally:
         bound.close()
-        served.close()
 
 
 def configure(
-    app: Guard, *, host: str, port: int, protocol: type[Connection] = Connection
+    app: Guard,
+    *,
+    host: str,
+    port: int,
+    protocol: type[Connection] = Connection,
+    certificate: tuple[str, str | None] | None = None,
 ) -> uvicorn.Config:
-    """Return the settings of uvicorn."""
+    """Return the settings of uvicorn; certificate: the files of a TLS certificate and its key."""
+    if certificate is None:
+        certificate_file, key_file = None, None
+    else:
+        certificate_file, key_file = certificate
     return uvicorn.Config(
         app,
         host=host,
@@ -366,4 +410,6 @@ def configure(
         timeout_keep_alive=5,
         timeout_graceful_shutdown=3,
         ws="none",
+        ssl_certfile=certificate_file,
+        ssl_keyfile=key_file,
     )

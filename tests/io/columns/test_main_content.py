@@ -43,14 +43,14 @@ def test_page_without_main_content_has_all_its_text(page):
 
 def test_a_notice_alone_is_no_main_content(monkeypatch):
     found = {}
+    _, load = main_content._trafilatura()
     for size in (main_content.MIN_CHARACTERS - 1, main_content.MIN_CHARACTERS):
 
         def extract(*_, size=size, **__):
             return "x" * size
 
         with monkeypatch.context() as patch:
-            patch.setattr(main_content, "_trafilatura", lambda extract=extract: (extract, list))
-            patch.setattr(main_content, "_is_deep", lambda _: False)
+            patch.setattr(main_content, "_trafilatura", lambda extract=extract: (extract, load))
             found[size] = main_content.main_text(PAGE) == "x" * size
     assert list(found.values()) == [False, True]
 
@@ -184,6 +184,7 @@ def test_version_of_the_extractor_is_part_of_the_format(monkeypatch):
     before = signature_format(config)
     version = importlib.metadata.version("trafilatura")
     assert f"html-main trafilatura-{version} resiliparse-" in before
+    assert before.endswith(" rules-2")
     monkeypatch.setattr(main_content.importlib.metadata, "version", lambda name: f"{name}-next")
     assert signature_format(config) != before
     assert signature_format(Config(html=True, html_content="all")).endswith("html-all")

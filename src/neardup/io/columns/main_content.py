@@ -1,7 +1,12 @@
-"""The main content of an HTML page: by trafilatura, or by rules where that finds nothing or the page is too large."""
+"""The main content of an HTML page.
+
+That is the element around what trafilatura finds, or what rules find where it finds nothing or the
+page is too large.
+"""
 
 from __future__ import annotations
 
+import copy
 import importlib.metadata
 import logging
 import re
@@ -9,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from neardup.errors import MissingExtraError
+from neardup.io.columns.article_element import article_text
 
 # Trafilatura takes up to half a second for a hostile page of this many tags, in time that grows
 # with their square, and ten times the memory of a page. Of 140 real pages the largest had 9,207
@@ -40,6 +46,8 @@ _OPTIONS: Final[dict[str, Any]] = {
     "include_comments": False,
     "with_metadata": False,
 }
+# Names our own rules, with which texts change as with another version of a package.
+_RULES: Final = "rules-2"
 # Elements outside the article, by HTML landmarks and the names that most sites use. The rules of
 # resiliparse drop most of them themselves; the remaining banners and footers hid 34 of 40 mirrors
 # in a synthetic crawl (tests/support/web_pages.py).
@@ -89,7 +97,7 @@ def visible_text(page: str) -> str:
 def main_text(page: str) -> str:
     """Return the main content of a page, or all visible text of a page without any."""
     found = _by_trafilatura(page)
-    if len(found) >= MIN_CHARACTERS:
+    if found:
         return found
     if not _is_nested_deeply(page):
         found = _by_rules(page)
@@ -97,11 +105,12 @@ def main_text(page: str) -> str:
 
 
 def versions() -> str:
-    """Name the packages that extract main content, with their versions: another version may find other texts."""
+    """Name the packages that extract main content, with their versions, and our rules: others may find other texts."""
     _trafilatura()
     _resiliparse()
     names = ("trafilatura", "resiliparse")
-    return " ".join(f"{name}-{importlib.metadata.version(name)}" for name in names)
+    packages = [f"{name}-{importlib.metadata.version(name)}" for name in names]
+    return " ".join([*packages, _RULES])
 
 
 def _by_trafilatura(page: str) -> str:
@@ -112,9 +121,21 @@ def _by_trafilatura(page: str) -> str:
         tree = load(page)
         if tree is None or _is_deep(tree):
             return ""
-        return extract(tree, prune_xpath=_TEMPLATE_PATHS, **_OPTIONS) or ""
+        _drop_template(tree)
+        found = extract(copy.deepcopy(tree), **_OPTIONS) or ""
+        if len(found) < MIN_CHARACTERS:
+            return ""
+        article = article_text(tree, found)
+        return article if len(article) >= MIN_CHARACTERS else found
     except Exception:  # noqa: BLE001 - whatever a broken page does to it, the rules still apply
         return ""
+
+
+def _drop_template(tree: Any) -> None:
+    for path in _TEMPLATE_PATHS:
+        for element in tree.xpath(path):
+            if element.getparent() is not None:
+                element.drop_tree()
 
 
 def _is_deep(tree: Any) -> bool:

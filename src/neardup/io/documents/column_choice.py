@@ -67,6 +67,8 @@ def choose_columns(
 
     others: further columns to read, of any type.
     """
+    if file.reason:  # nothing is read of it
+        return Columns(text=())
     if names is None:
         _check_no_columns(file, config)
         if config.measure in VECTOR_MEASURES:

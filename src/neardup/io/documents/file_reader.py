@@ -20,6 +20,7 @@ from neardup.io.columns.common_groups import common_keys
 from neardup.io.documents.fixed_priorities import FixedPriorities
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.notes import Notes, PartNotes, joined
+from neardup.io.documents.path_globs import path_ranks
 from neardup.io.documents.row_cache import RowCache
 from neardup.io.formats import text
 from neardup.io.records import Records, text_bytes
@@ -88,6 +89,8 @@ class FileReader:
         # Replaces texts by what is compared instead.
         self.compared: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
         self._priorities: I64 | None = None
+        # Of every file, for an order by path.
+        self._path_ranks: I64 | None = None
         self._cached: dict[int, list[pa.RecordBatch]] = {}
         self._lock = threading.Lock()
 
@@ -213,6 +216,9 @@ class FileReader:
         self.layout.number([rows for part in facts for rows in part["piece_rows"]])
         self.layout.check_found([(sum(part["piece_rows"]), part["found"]) for part in facts])
         config = self.layout.config
+        if config.keep_globs:
+            names = (file.name for file in self.layout.files)
+            self._path_ranks = path_ranks(config.keep_globs, names)
         if config.keep_column is not None:
             ordered = sort(
                 self.notes.scores(), keep_order.SORTED, keep_order.sort_keys(config.keep)
@@ -246,6 +252,9 @@ class FileReader:
             return self._priorities[rows]
         if self.layout.config.keep == "last":
             return keep_order.priorities("last", rows)
+        if self._path_ranks is not None:
+            files = np.searchsorted(self.layout.file_first_rows, rows, side="right") - 1
+            return self._path_ranks[files]
         return None
 
 

@@ -302,7 +302,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
             hint="run it on a file, or with audit=True",
         )
     try:
-        file = find_file(path, config)
+        file = find_file(path, config, is_given=False)
     except DataError as error:
         raise DataError(
             f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE
@@ -311,7 +311,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
         how: str | None = f"it had {entry['size']:,} bytes, now {file.size:,}"
     elif file.modified != entry["modified"]:
         how = "it was modified"
-    elif head_of(path) != entry.get("head"):
+    elif not file.reason and head_of(path) != entry.get("head"):
         if "head" in entry:
             how = "its first bytes differ"
         else:

@@ -19,6 +19,7 @@ MODULES: Final = {
     "lines": "neardup.io.formats.lines",
     "json": "neardup.io.formats.json_array",
     "warc": "neardup.io.formats.warc",
+    "unread": "neardup.io.formats.unread",
 }
 ENDINGS: Final = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),

@@ -17,11 +17,11 @@ function go(name, values) {
 function View({ route }) {
   const { name, numbers, params } = route;
   const isNumber = (at) => Number.isSafeInteger(numbers[at]) && numbers[at] >= 0;
-  if (name === "") return html`<${Overview} />`;
+  if (name === "") return html`<${Overview} params=${params} />`;
   if (name === "pairs") return html`<${PairList} params=${params} />`;
   if (name === "clusters") return html`<${ClusterList} params=${params} />`;
   if (name === "cluster" && isNumber(0)) return html`<${ClusterView} key=${numbers[0]} number=${numbers[0]} />`;
-  if (name === "pair" && isNumber(0) && isNumber(1)) return html`<${PairView} key=${numbers.join()} a=${numbers[0]} b=${numbers[1]} />`;
+  if (name === "pair" && isNumber(0) && isNumber(1)) return html`<${PairView} key=${numbers.join()} a=${numbers[0]} b=${numbers[1]} params=${params} />`;
   if (name === "document" && isNumber(0)) return html`<${DocumentView} key=${numbers[0]} number=${numbers[0]} />`;
   if (name === "search") return html`<${Search} params=${params} />`;
   if (name === "review") return html`<${Review} />`;
@@ -37,20 +37,42 @@ function Page({ source, marks }) {
   const main = useRef(null), help = useRef(null);
   const views = { index: VIEWS.slice(0, 1), pairs: VIEWS_OF_PAIRS }[source.info.kind] || VIEWS;
   useEffect(() => {
+    let path = location.hash.split("?")[0];
     const change = () => {
       setRoute(parseFragment());
-      if (!location.hash.includes("?")) scrollTo(0, 0);
+      const before = path;
+      path = location.hash.split("?")[0];
+      // A new entry of the history begins at the top; an old one where it was left.
+      if (path === before && remembered().top === undefined) return;
+      const top = remembered().top || 0;
+      scrollTo(0, top);
+      [50, 200, 500].forEach((wait) => top && setTimeout(() => remembered().top === top && scrollTo(0, top), wait));
     };
+    let timer = null;
+    const note = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => remember({ top: scrollY }), 100);
+    };
+    history.scrollRestoration = "manual";
     addEventListener("hashchange", change);
-    return () => removeEventListener("hashchange", change);
+    addEventListener("scroll", note, { passive: true });
+    return () => {
+      removeEventListener("hashchange", change);
+      removeEventListener("scroll", note);
+    };
   }, []);
   useEffect(() => {
     // A server reads and indexes the texts while the page is already shown.
     if (!source.isServed || isReady(source.info)) return undefined;
     const timer = setInterval(async () => {
-      source.info = await source.refresh().catch(() => source.info);
+      try {
+        source.info = await source.refresh();
+        source.lost = null;
+      } catch (error) {
+        source.lost = error;
+      }
       redraw((times) => times + 1);
-      if (isReady(source.info)) clearInterval(timer);
+      if (!source.lost && isReady(source.info)) clearInterval(timer);
     }, 1000);
     return () => clearInterval(timer);
   }, []);
@@ -61,8 +83,8 @@ function Page({ source, marks }) {
     redraw((times) => times + 1);
   }, [theme]);
   useEffect(() => {
-    const name = views.find(([path]) => path === route.name)?.[1] || "neardup";
-    document.title = `${name} · ${source.info.name}`;
+    const name = views.find(([path]) => path === route.name)?.[1];
+    if (name) document.title = `${name} · ${source.info.name}`;
   }, [route.name]);
   useEffect(() => {
     const press = (event) => handleKey(event, main.current, help.current, marks, source.info.kind);
@@ -78,7 +100,7 @@ function Page({ source, marks }) {
       <div class="tools"><button onClick=${() => setTheme(next[theme])} title="light, dark, or as the system is set">Theme: ${theme}</button>
         <button aria-label="keyboard help" onClick=${() => help.current.showModal()}>?</button></div>
     </div></header>
-    <${Progress} info=${source.info} />
+    ${source.lost ? html`<div class="progress"><${Failure} error=${source.lost} /></div>` : html`<${Progress} info=${source.info} />`}
     <main id="main" ref=${main} tabindex="-1"><${Boundary} route=${location.hash}><${View} route=${route} /><//></main>
     <footer class="foot"><p>${source.isServed ? "Served from this machine only." : "A single file that makes no network requests."}</p></footer>
     <${Help} dialog=${help} keys=${source.info.kind === "pairs" ? KEYS_OF_PAIRS : KEYS} />
@@ -108,9 +130,9 @@ class Boundary extends htmPreact.Component {
   }
 }
 
-const KEYS = [["j / k", "next / previous row"], ["Enter", "open the row"], ["/", "search"], ["o c r", "overview, clusters, review"], ["u", "undo the last mark"], ["?", "this help"]];
+const KEYS = [["j / k", "next / previous row"], ["Enter", "open the row"], ["/", "search"], ["o c r", "overview, clusters, review"], ["n / p", "next / previous difference of a pair"], ["u", "undo the last mark"], ["?", "this help"]];
 
-const KEYS_OF_PAIRS = [...KEYS.slice(0, 3), ["o c", "overview, pairs"], ["?", "this help"]];
+const KEYS_OF_PAIRS = [...KEYS.slice(0, 3), ["o c", "overview, pairs"], ["n / p", "next / previous difference of a pair"], ["?", "this help"]];
 
 const Help = ({ dialog, keys }) => html`<dialog ref=${dialog} aria-labelledby="help-title"><h2 id="help-title">Keyboard</h2>
   <dl class="facts">${keys.map(([key, meaning]) => html`<dt><kbd>${key}</kbd></dt><dd>${meaning}</dd>`)}</dl>
@@ -126,6 +148,8 @@ function handleKey(event, main, help, marks, kind) {
     o: () => { location.hash = "#/"; },
     c: () => { location.hash = "#/clusters"; },
     r: () => { location.hash = "#/review"; },
+    n: () => document.getElementById("next-change")?.click(),
+    p: () => document.getElementById("previous-change")?.click(),
     u: () => marks.undo(),
     "?": () => (help.open ? help.close() : help.showModal()),
   };

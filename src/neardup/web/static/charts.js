@@ -1,100 +1,121 @@
-// Charts by uPlot: colours from the style sheet, redrawn when the theme or the width changes.
+// Charts as SVG: colours from the style sheet, so that they follow the theme and print as they look.
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const MARGIN = { left: 56, right: 16, top: 14, bottom: 44 };
 
-const axis = (more) => ({
-  stroke: colour("quiet"),
-  grid: { stroke: colour("line"), width: 1 },
-  ticks: { show: false },
-  font: `12px ${getComputedStyle(document.body).fontFamily}`,
-  ...more,
-});
-
-const short = (value) =>
-  value === null ? "" : value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1e3 ? `${+(value / 1e3).toFixed(1)}k` : `${+value.toFixed(2)}`;
-
-function Chart({ make, data, label, height = 220 }) {
-  const place = useRef(null);
-  const { theme } = useShared();
-  useLayoutEffect(() => {
-    const width = () => Math.max(240, place.current.clientWidth);
-    const chart = new uPlot({
-      width: width(), height, cursor: { show: false }, legend: { show: false }, padding: [12, 12, 0, 0], ...make(),
-    }, data, place.current);
-    const watch = new ResizeObserver(() => chart.setSize({ width: width(), height }));
-    watch.observe(place.current);
-    return () => {
-      watch.disconnect();
-      chart.destroy();
-    };
-  }, [theme, data, height]);
-  return html`<div class="chart" ref=${place} role="img" aria-label=${label}></div>`;
+/** Steps of 1, 2 or 5 times a power of ten from 0 to at least `most`; whole numbers only. */
+function countTicks(most, wanted = 4) {
+  const raw = Math.max(1, most / wanted), power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((value) => value >= raw - 1e-9);
+  const ticks = [];
+  for (let value = 0; value < most + step; value += step) ticks.push(value);
+  return ticks;
 }
 
-const bars = (name, fill, more) => ({
-  label: name, stroke: fill, fill, width: 0, points: { show: false },
-  paths: uPlot.paths.bars({ size: [0.9, 20, 1], align: 1 }), ...more,
-});
+/** Similarities from `low` to `high` at multiples of .01, .02, .05, .1 or .2. */
+function similarityTicks(low, high, wanted) {
+  const step = [0.01, 0.02, 0.05, 0.1, 0.2].find((value) => (high - low) / value <= wanted) || 0.5;
+  const ticks = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9; at++) ticks.push(+(at * step).toFixed(2));
+  return ticks;
+}
 
-/** A dashed line at a similarity. */
-const lineAt = (value) => (chart) => {
-  const { ctx } = chart, x = Math.round(chart.valToPos(value, "x", true));
-  ctx.save();
-  ctx.strokeStyle = colour("text");
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-  ctx.beginPath();
-  ctx.moveTo(x, chart.bbox.top);
-  ctx.lineTo(x, chart.bbox.top + chart.bbox.height);
-  ctx.stroke();
-  ctx.restore();
+/** A chart as wide as its place; `draw` gets the width and returns what is inside. */
+function Chart({ label, height = 240, draw, children, ...more }) {
+  const place = useRef(null);
+  const [width, setWidth] = useState(520);
+  useLayoutEffect(() => {
+    const measure = () => place.current && setWidth(Math.max(260, place.current.clientWidth));
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(place.current);
+    return () => watch.disconnect();
+  }, []);
+  return html`<div class="chart" ref=${place}><svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${label} ...${more}>
+    ${draw(width, height)}</svg>${children}</div>`;
+}
+
+/** Where values stand between two edges. */
+const scale = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+
+const logScale = (low, high, from, to) => {
+  const linear = scale(Math.log10(low), Math.log10(high), from, to);
+  return (value) => linear(Math.log10(value));
 };
 
-/** Similarities by hundredths; what is at or above the threshold is coloured. */
-function Histogram({ bins, threshold, from, what }) {
-  const data = useMemo(() => {
-    const at = [], above = [], below = [];
-    for (let bin = Math.max(0, Math.floor(from * 100)); bin <= 100; bin++) {
-      const isAbove = bin >= Math.round(threshold * 100);
-      at.push(bin / 100);
-      above.push(isAbove ? bins[bin] : 0);
-      below.push(isAbove ? 0 : bins[bin]);
-    }
-    return [at, below, above];
-  }, [bins, threshold, from]);
-  const most = Math.max(1, ...data[1], ...data[2]);
-  const make = () => ({
-    scales: { x: { time: false, range: () => [from - 0.005, 1.015] }, y: { range: [0, most * 1.05] } },
-    axes: [axis({ size: 28, values: (_, values) => values.map((value) => value.toFixed(2)) }), axis({ size: 48, values: (_, values) => values.map(short) })],
-    series: [{}, bars("below", colour("muted-bar")), bars("above", colour("accent"))],
-    hooks: { draw: [lineAt(threshold)] },
-  });
-  return html`<${Chart} make=${make} data=${data} label=${`Histogram of the similarities of ${what}, from ${from.toFixed(2)} to 1`} />`;
+/** The lines, numbers and titles of both axes. */
+function Axes({ width, height, x, y, xTicks, yTicks, xTitle, yTitle, right = width - MARGIN.right, spellX = String, spellY = count }) {
+  const bottom = height - MARGIN.bottom;
+  return html`<g class="axes">
+    ${yTicks.map((value) => html`<line class="grid" x1=${MARGIN.left} x2=${right} y1=${y(value)} y2=${y(value)} />
+      <text x=${MARGIN.left - 8} y=${y(value) + 4} text-anchor="end">${spellY(value)}</text>`)}
+    ${xTicks.map((value) => html`<text x=${x(value)} y=${bottom + 16} text-anchor="middle">${spellX(value)}</text>`)}
+    <text class="title" x=${(MARGIN.left + right) / 2} y=${height - 6} text-anchor="middle">${xTitle}</text>
+    <text class="title" transform=${`translate(11 ${(MARGIN.top + bottom) / 2}) rotate(-90)`} text-anchor="middle">${yTitle}</text></g>`;
 }
 
-/** The chance of being found by similarity, over the histogram of what was found. */
-function SCurve({ curve, bins, threshold }) {
-  const most = Math.max(1, ...bins);
-  const data = useMemo(() => [curve.map((_, at) => at / 100), bins.map((value) => value / most), curve], [curve, bins]);
-  const make = () => ({
-    scales: { x: { time: false, range: [0, 1.01] }, y: { range: [0, 1.05] } },
-    axes: [axis({ size: 28 }), axis({ size: 48, values: (_, values) => values.map((value) => `${Math.round(100 * value)} %`) })],
-    series: [{}, bars("removals", colour("muted-bar")), { label: "chance", stroke: colour("accent"), width: 2, points: { show: false } }],
-    hooks: { draw: [lineAt(threshold)] },
-  });
-  return html`<${Chart} make=${make} data=${data} label=${`Chance of finding a pair by its similarity: ${percent(curve[Math.round(threshold * 100)], 2)} at the threshold ${threshold}`} />`;
+/** Saves the numbers behind a chart or a table. */
+function CsvButton({ name, head, rows }) {
+  const { source } = useShared();
+  const save = () => {
+    const lines = [head, ...rows()].map((row) => row.map(csvCell).join(","));
+    download(`${source.info.name.replace(/[^\w.-]+/g, "-")}-${name}.csv`, "text/csv", lines.join("\r\n") + "\r\n");
+  };
+  return html`<button class="csv" onClick=${save} title="save these numbers as CSV">CSV</button>`;
 }
 
-/** How many clusters have which size, both on logarithmic scales. */
+/** Similarities by hundredths from the threshold on; equal sets have a bar of their own, broken if it is long. */
+function Histogram({ bins, low, line, what, names, onPick }) {
+  const first = Math.floor(low * 100 + 1e-9), identical = bins[100];
+  const edited = bins.slice(first, 100);
+  const most = Math.max(1, ...edited), ticks = countTicks(most), top = ticks[ticks.length - 1];
+  const isBroken = identical > top;
+  const label = `${what} by similarity from ${low.toFixed(2)} to 1: ${count(edited.reduce((sum, value) => sum + value, 0))} ${names.edited}, ${count(identical)} ${names.identical}`;
+  const draw = (width, height) => {
+    const right = width - MARGIN.right - 86, bottom = height - MARGIN.bottom;
+    const x = scale(low, 1, MARGIN.left, right), y = scale(0, top, bottom, MARGIN.top);
+    const step = x(low + 0.01) - x(low), tall = isBroken ? MARGIN.top : y(identical), at = right + 22;
+    const bar = (bin, value, left, wide, up, kind) => value > 0 && html`<rect key=${bin} class=${`column ${kind}${line !== undefined && bin / 100 < line - 1e-9 ? " back" : ""}${onPick ? " pick" : ""}`} x=${left} width=${wide} y=${up} height=${bottom - up}
+      tabindex=${onPick ? 0 : null} role=${onPick ? "link" : null} onClick=${() => onPick && onPick(bin)} onKeyDown=${(event) => event.key === "Enter" && onPick && onPick(bin)}>
+      <title>${bin === 100 ? `1: ${count(value)}` : `${(bin / 100).toFixed(2)} to ${((bin + 1) / 100).toFixed(2)}: ${count(value)}`}</title></rect>`;
+    return html`<${Axes} width=${width} height=${height} right=${right} x=${x} y=${y} xTicks=${similarityTicks(low, 1, (right - MARGIN.left) / 46)} yTicks=${ticks} xTitle="similarity" yTitle=${what} spellX=${(value) => value.toFixed(2)} />
+      ${edited.map((value, number) => bar(first + number, value, x(Math.max(low, (first + number) / 100)) + 0.5, Math.max(1, step - 1), y(value), "edited"))}
+      ${bar(100, identical, at, 38, tall, "identical")}
+      ${isBroken && html`<path class="break" d=${`M${at - 5} ${tall + 26} l48 -9 v6 l-48 9 z`} />`}
+      <text class="strong" x=${at + 19} y=${Math.max(11, tall - 4)} text-anchor="middle">${count(identical)}</text>
+      <text x=${at + 19} y=${bottom + 16} text-anchor="middle">${names.identical}</text>
+      ${line !== undefined && line > low && html`<line class="mark" x1=${x(line)} x2=${x(line)} y1=${MARGIN.top} y2=${bottom} />`}`;
+  };
+  return html`<${Chart} label=${label} draw=${draw} />`;
+}
+
+/** The chance of being found by similarity. */
+function SCurve({ curve, threshold, isExact }) {
+  const draw = (width, height) => {
+    const bottom = height - MARGIN.bottom;
+    const x = scale(0, 1, MARGIN.left, width - MARGIN.right), y = scale(0, 1, bottom, MARGIN.top);
+    const points = isExact
+      ? `${x(0)},${y(0)} ${x(threshold)},${y(0)} ${x(threshold)},${y(1)} ${x(1)},${y(1)}`
+      : curve.map((value, at) => `${x(at / 100).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+    return html`<${Axes} width=${width} height=${height} x=${x} y=${y} xTicks=${[0, 0.2, 0.4, 0.6, 0.8, 1]} yTicks=${[0, 0.25, 0.5, 0.75, 1]} xTitle="similarity" yTitle="chance of being found" spellX=${(value) => value.toFixed(1)} spellY=${(value) => `${100 * value} %`} />
+      <line class="mark" x1=${x(threshold)} x2=${x(threshold)} y1=${MARGIN.top} y2=${bottom} />
+      <polyline class="curve" points=${points} />`;
+  };
+  const at = isExact ? 1 : curve[Math.round(threshold * 100)];
+  return html`<${Chart} draw=${draw} label=${`Chance of finding a pair by its similarity: ${percent(at, isExact ? 0 : 2)} at the threshold ${threshold}`} />`;
+}
+
+/** How many clusters have which size, both on logarithmic scales; the most common size is named. */
 function Sizes({ sizes }) {
-  const data = useMemo(() => [sizes.map((row) => row[0]), sizes.map((row) => row[1])], [sizes]);
-  const largest = Math.max(...data[0]), most = Math.max(...data[1]);
-  const whole = (_, values) => values.map((value) => (value !== null && /^[125]0*$/.test(String(value)) ? short(value) : ""));
-  const all = (_, splits) => splits;
-  const make = () => ({
-    scales: { x: { time: false, distr: 3, range: [1.5, Math.max(10, largest * 1.4)] }, y: { distr: 3, range: [0.7, Math.max(10, most * 1.6)] } },
-    axes: [axis({ size: 28, values: whole, filter: all, space: 20 }), axis({ size: 48, values: whole, filter: all, space: 20 })],
-    series: [{}, { label: "clusters", stroke: colour("accent"), paths: () => null, points: { show: true, size: 6, fill: colour("accent"), width: 0 } }],
-  });
-  return html`<${Chart} make=${make} data=${data} label=${`Clusters by size, the largest with ${count(largest)} documents`} />`;
+  const largest = Math.max(...sizes.map((row) => row[0])), most = Math.max(...sizes.map((row) => row[1]));
+  const usual = sizes.find((row) => row[1] === most);
+  const draw = (width, height) => {
+    const bottom = height - MARGIN.bottom, up = Math.max(10, most * 1.6), wide = Math.max(10, largest * 1.3);
+    const x = logScale(1.8, wide, MARGIN.left, width - MARGIN.right), y = logScale(0.8, up, bottom, MARGIN.top);
+    const powers = (end) => [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6].filter((value) => value <= end);
+    const thin = (values, room) => (values.length > room ? values.filter((value) => /^[12]?0*$/.test(String(value)) && String(value)[0] === "1") : values);
+    return html`<${Axes} width=${width} height=${height} x=${x} y=${y} xTicks=${thin(powers(wide).filter((value) => value > 1), (width - 70) / 48)} yTicks=${thin(powers(up), 6)} xTitle="documents in the cluster" yTitle="clusters" spellX=${count} />
+      ${sizes.map(([size, number]) => html`<circle class="dot" cx=${x(size)} cy=${y(number)} r="4"><title>${plural(number, "cluster")} of ${plural(size, "document")}</title></circle>`)}
+      <text class="strong" x=${x(usual[0]) + 9} y=${y(most) + 4}>${plural(most, "cluster")} of ${count(usual[0])}</text>`;
+  };
+  return html`<${Chart} draw=${draw} label=${`Clusters by size: most, ${count(most)}, have ${plural(usual[0], "document")}, the largest ${count(largest)}`} />`;
 }

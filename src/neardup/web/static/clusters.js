@@ -60,6 +60,7 @@ function ClusterView({ number }) {
 function Cluster({ cluster, info }) {
   const kept = cluster.documents[0], members = cluster.documents.slice(1);
   const hiddenMembers = cluster.size - cluster.documents.length;
+  useTitle(`Cluster of ${kept.id}`);
   return html`<p class="crumbs"><a href="#/clusters">Clusters</a></p>
     <h1><${Id} id=${kept.id} /></h1>
     <${WholeId} id=${kept.id} />
@@ -87,7 +88,7 @@ function HeatMap({ cluster }) {
   const rank = (value) => (least === 1 ? 1 : (value - least) / (1 - least));
   const strength = (value) => (rank(value) < 0.75 ? 0.1 + 0.45 * rank(value) : 0.52 + 0.48 * rank(value));
   return html`<section class="card" aria-labelledby="heat"><h2 id="heat">Pairwise similarities</h2>
-    <p class="caption">From ${similar(least)} (pale) to 1.0 (dark). Document 1 is the kept one.</p>
+    <p class="caption"><span class="cell legend-cell" style=${{ "--strength": strength(least) }}></span> ${similar(least)} <span class="cell legend-cell" style=${{ "--strength": 1 }}></span> 1.0. Document 1 is the kept one.</p>
     <div class="scroll" tabindex="0" role="group" aria-label="heat map"><table class="heat"><thead><tr><td></td>${documents.map((_, at) => html`<th scope="col">${at + 1}</th>`)}<td></td></tr></thead>
       <tbody>${documents.map((one, low) => html`<tr><th scope="row">${low + 1}</th>
         ${documents.map((other, high) => {
@@ -99,37 +100,34 @@ function HeatMap({ cluster }) {
         })}<td class="quiet cut"><${Id} id=${one.id} /></td></tr>`)}</tbody></table></div></section>`;
 }
 
-/** The kept text; what every member shown has too is highlighted. */
+/** The kept text; what every member has too is highlighted, as the library found it in whole texts. */
 function SharedText({ cluster, info }) {
-  const texts = cluster.documents.map((one) => one.text);
-  const shared = useMemo(() => {
-    if (texts.some((text) => text === null) || texts.length < 2) return null;
-    const own = findShingles(texts[0], info.shingles);
-    let keys = new Set(own.map((shingle) => shingle.key));
-    const all = keys.size;
-    for (const text of texts.slice(1, 21)) {
-      const others = new Set(findShingles(text, info.shingles).map((shingle) => shingle.key));
-      keys = new Set([...keys].filter((key) => others.has(key)));
-    }
-    return { stretches: sharedStretches(own, keys), num: keys.size, all };
-  }, [cluster]);
-  if (texts[0] === null) return html`<${NoText} info=${info} />`;
-  const isCut = cluster.documents.some((one) => one.text !== null && !one.is_whole);
-  const text = texts[0];
+  const { shared } = cluster, kept = cluster.documents[0];
+  const spans = useMemo(() => (shared && shared.spans && kept.text !== null ? placeSpans(kept.text, shared.spans, true) : null), [cluster]);
+  if (kept.text === null) return html`<${NoText} info=${info} />`;
   const parts = [];
   let end = 0;
-  for (const stretch of shared ? shared.stretches : []) {
-    parts.push(html`<span class="apart"><${Visible} text=${text.slice(end, stretch.start)} /></span>`);
-    parts.push(html`<span class="shared"><${Visible} text=${text.slice(stretch.start, stretch.end)} /></span>`);
-    end = stretch.end;
+  for (const [start, stop] of spans || []) {
+    parts.push(html`<span class="apart"><${Visible} text=${kept.text.slice(end, start)} /></span>`);
+    parts.push(html`<span class="shared"><${Visible} text=${kept.text.slice(start, stop)} /></span>`);
+    end = stop;
   }
-  parts.push(html`<span class=${shared ? "apart" : ""}><${Visible} text=${text.slice(end)} /></span>`);
+  parts.push(html`<span class=${spans ? "apart" : ""}><${Visible} text=${kept.text.slice(end)} /></span>`);
   return html`<section class="card" aria-labelledby="share"><h2 id="share">Shared text</h2>
-    ${shared && html`<p class="caption">${count(shared.num)} of the ${plural(shared.all, "shingle")} of the kept text ${isCut ? "as far as it is shown " : ""}are in ${cluster.documents.length === 2 ? "both" : "every member shown"}; the rest is grey.${isCut ? " Texts are cut, so only the parts shown are compared." : ""}</p>`}
-    <div class="text" tabindex="0" role="group" aria-label="text of the kept document"><bdi>${parts}</bdi></div>
-    <${Cut} one=${cluster.documents[0]} /></section>`;
+    <p class="caption">${shared ? `${count(shared.shared)} of the ${plural(shared.shingles, "shingle")} of the kept text are in ${scopeOfShared(shared, cluster.size)}${spans ? "; the rest is grey" : ""}.` : "What all members share was not computed: their texts are too long, or not available."}</p>
+    <div class=${`text ${faceOf(kept.text)}`} tabindex="0" role="group" aria-label="text of the kept document"><bdi>${parts}</bdi></div>
+    <${Cut} one=${kept} /></section>`;
 }
 
-const Cut = ({ one }) => !one.is_whole && one.text !== null && html`<p class="caption cut-here">Cut here: ${count(one.text.length)} characters of a text of ${bytes(one.bytes)}.</p>`;
+const scopeOfShared = ({ members }, size) => (members === size ? (size === 2 ? "both documents" : `all ${count(size)} documents`) : `all of the ${count(members)} documents shown`);
+
+const Cut = ({ one }) => !one.is_whole && one.text !== null && html`<p class="caption cut-here">Cut here: ${count(one.text.length)} characters of a text of ${bytes(one.bytes)}${one.behind ? `; ${plural(one.behind, "word")} left out` : ""}.</p>`;
+
+/** Code and tables keep their columns; prose gets a face to read. */
+function faceOf(text) {
+  const lines = text.slice(0, 20_000).split("\n").filter((line) => line.trim());
+  const isCode = (line) => /[{}]\s*$|^\s*[#/*].*|\S {3,}\S|^\s+\S{0,60}$|^(\t| {2,})\S.*[;:,)]$/.test(line);
+  return lines.filter(isCode).length > 0.3 * lines.length ? "code" : "prose";
+}
 
 const NoText = ({ info }) => html`<div class="notice"><p>The texts are not available: <${Visible} text=${info.texts.reason || "they are still being read"} />.</p></div>`;

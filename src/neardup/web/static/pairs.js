@@ -3,7 +3,6 @@
 function PairsOverview({ info }) {
   const { counts, recall } = info;
   const bins = info.histogram.pairs, isEmpty = !bins.some((value) => value > 0);
-  const from = Math.max(0, Math.min(info.threshold, bins.findIndex((value) => value > 0) / 100 || 0) - 0.05);
   return html`
     ${info.rejected.total > 0 && html`<${Rejected} rejected=${info.rejected} documents=${counts.documents} />`}
     <section class="promise" aria-labelledby="promise">
@@ -13,14 +12,16 @@ function PairsOverview({ info }) {
         <${Figure} name="pairs" value=${count(counts.pairs)} note=${`similarity at least ${info.threshold}`} />
         <${Figure} name="documents in pairs" value=${count(counts.in_pairs)} />
         <${Figure} name="similarity 1" value=${count(counts.exact)} note=${counts.exact === 1 ? "pair" : "pairs"} />
+        ${recall.measured && html`<${Figure} name="recall measured" value=${recall.measured} note=${`95 % interval ${recall.low} to ${recall.high}`} />`}
         <${Figure} name="rejected" value=${count(counts.rejected)} />
-        <${Figure} name="recall promised" value=${floorTo(recall.is_exact ? 1 : recall.promised, 4)} note=${`at similarity ${info.threshold}`} />
+        <${Figure} name="recall promised" value=${recall.promised} note=${`at similarity ${info.threshold}`} />
       </dl></section>
     <${Warnings} warnings=${info.warnings} />
     <section class="card" aria-labelledby="most"><h2 id="most">Most similar pairs</h2>
       <${FirstPairs} info=${info} /></section>
-    <section class="card" aria-labelledby="similarities"><h2 id="similarities">Similarities</h2>
-      ${isEmpty ? html`<${Empty}>No pairs were found.<//>` : html`<${Histogram} bins=${bins} threshold=${info.threshold} from=${from} what="all found pairs" />`}</section>
+    <section class="card" aria-labelledby="similarities"><div class="head"><h2 id="similarities">How similar they are</h2>
+      ${!isEmpty && html`<${CsvButton} name="similarities" head=${["similarity", "pairs"]} rows=${() => binRows(bins)} />`}</div>
+      ${isEmpty ? html`<${Empty}>No pairs were found.<//>` : html`<${Histogram} bins=${bins} low=${lowOf(info, bins)} what="found pairs" names=${{ identical: "of 1", edited: "below 1" }} />`}</section>
     <${Facts} info=${info} />`;
 }
 
@@ -31,12 +32,12 @@ function FirstPairs({ info }) {
   const state = useLoaded(() => source.listed({ offset: 0, limit: SHOWN_FIRST, sort: "similarity", search: "" }), []);
   return html`<${Loaded} state=${state}>${({ total, rows }) => total === 0 ? html`<${Empty}>No pairs were found.<//>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="most similar pairs"><table class="roomy"><thead><tr><th>similarity</th><th>documents</th></tr></thead>
-      <tbody>${rows.map((row) => html`<tr><td><${Similarity} value=${row.similarity} threshold=${info.threshold} /></td>
-        <td><${PairLink} row=${row} /></td></tr>`)}</tbody></table></div>
+      <tbody>${rows.map((row, at) => html`<tr><td><${Similarity} value=${row.similarity} threshold=${info.threshold} /></td>
+        <td><${PairLink} row=${row} at=${at} /></td></tr>`)}</tbody></table></div>
     <p class="caption"><a href="#/pairs">All ${plural(info.counts.pairs, "pair")}</a></p>`}<//>`;
 }
 
-const PairLink = ({ row }) => html`<a data-row href=${`#/pair/${row.a}/${row.b}`}><${Id} id=${row.id_a} /> <span aria-hidden="true">–</span> <${Id} id=${row.id_b} /></a>`;
+const PairLink = ({ row, at, sort = "similarity", search = "" }) => html`<a data-row href=${linkOfPair(row, at, sort, search)}><${Id} id=${row.id_a} /> <span aria-hidden="true">–</span> <${Id} id=${row.id_b} /></a>`;
 
 /** Which pairs this page holds, in words; null for all. */
 function scopeOfPairs({ sample, counts }) {
@@ -69,8 +70,8 @@ function PairList({ params }) {
           <span role="columnheader">documents</span></div></div>
         <${VirtualList} total=${total} rowHeight=${44} label="pairs" inputs=${inputs}
           load=${async (offset, limit) => (await source.listed({ offset, limit, sort, search })).rows}
-          row=${(row) => html`<div class="columns of-pairs">
+          row=${(row, at) => html`<div class="columns of-pairs">
             <span role="cell"><${Similarity} value=${row.similarity} threshold=${source.info.threshold} /></span>
-            <span role="cell" class="cut"><${PairLink} row=${row} /></span></div>`} />
+            <span role="cell" class="cut"><${PairLink} row=${row} at=${at} sort=${sort} search=${search} /></span></div>`} />
       </div>`}`}<//>`;
 }

@@ -75,13 +75,28 @@ function WholeId({ id }) {
 
 const placeOf = (one) => (one.file === null ? `row ${one.row}` : `${one.file}, row ${one.row}`);
 
+/** A similarity with a meter from the threshold to 1. */
 function Similarity({ value, threshold }) {
   const isBelow = value !== null && value !== undefined && value < threshold;
-  return html`<span class=${"similarity" + (isBelow ? " below" : "")} title=${isBelow ? "below the threshold of the run" : null}>
-    <span class="meter" aria-hidden="true"><span style=${{ width: `${100 * (value || 0)}%` }}></span></span>
+  const filled = threshold < 1 ? Math.max(0.04, ((value || 0) - threshold) / (1 - threshold)) : 1;
+  const kind = isBelow ? " below" : value === 1 ? " identical" : "";
+  return html`<span class=${`similarity${kind}`} title=${isBelow ? "below the threshold of the run" : null}>
+    <span class="meter" aria-hidden="true"><span style=${{ width: `${isBelow ? 0 : 100 * filled}%` }}></span></span>
     <span class="figure">${similar(value)}</span>
   </span>`;
 }
+
+/** Name the tab after what it shows. */
+function useTitle(title) {
+  const { source } = useShared();
+  useEffect(() => {
+    if (title) document.title = `${title.slice(0, MAX_OF_ID)} · ${source.info.name}`;
+  }, [title]);
+}
+
+/** What an entry of the history remembers of its view, so that Back finds the same place. */
+const remembered = () => (history.state && typeof history.state === "object" ? history.state : {});
+const remember = (values) => history.replaceState({ ...remembered(), ...values }, "");
 
 /** Load something: `isSlow` after a second, `error` if it fails. */
 function useLoaded(load, inputs) {
@@ -136,9 +151,11 @@ function MarkButton({ one, isSmall }) {
 /** A list of any length; only the visible rows are built. */
 function VirtualList({ total, rowHeight, load, row, label, inputs }) {
   const outer = useRef(null);
-  const [scroll, setScroll] = useState(0);
+  const [scroll, setScroll] = useState(() => remembered().list || 0);
   const [height, setHeight] = useState(600);
   const [pages, setPages] = useState(new Map());
+  const [error, setError] = useState(null);
+  const isFirst = useRef(true);
   const size = 100;
   useLayoutEffect(() => {
     const measure = () => outer.current && setHeight(outer.current.clientHeight);
@@ -146,11 +163,22 @@ function VirtualList({ total, rowHeight, load, row, label, inputs }) {
     addEventListener("resize", measure);
     return () => removeEventListener("resize", measure);
   }, []);
+  useLayoutEffect(() => {
+    if (isFirst.current) outer.current.scrollTop = scroll;
+  }, []);
   useEffect(() => {
+    if (isFirst.current) {
+      isFirst.current = false;
+      return;
+    }
     setPages(new Map());
     if (outer.current) outer.current.scrollTop = 0;
     setScroll(0);
   }, inputs);
+  useEffect(() => {
+    const timer = setTimeout(() => remember({ list: scroll }), 100);
+    return () => clearTimeout(timer);
+  }, [scroll]);
   const first = Math.max(0, Math.floor(scroll / rowHeight) - 10);
   const last = Math.min(total, Math.ceil((scroll + height) / rowHeight) + 10);
   const firstPage = Math.floor(first / size), lastPage = Math.max(firstPage, Math.floor((last - 1) / size));
@@ -158,7 +186,7 @@ function VirtualList({ total, rowHeight, load, row, label, inputs }) {
     let isCurrent = true;
     for (let page = firstPage; page <= lastPage; page++) {
       if (pages.has(page)) continue;
-      load(page * size, size).then((rows) => isCurrent && setPages((before) => new Map(before).set(page, rows)), () => null);
+      load(page * size, size).then((rows) => isCurrent && setPages((before) => new Map(before).set(page, rows)), setError);
     }
     return () => { isCurrent = false; };
   }, [firstPage, lastPage, pages, ...inputs]);
@@ -167,8 +195,9 @@ function VirtualList({ total, rowHeight, load, row, label, inputs }) {
     const value = pages.get(Math.floor(at / size))?.[at % size];
     shown.push(html`<div key=${at} class="virtual-row" role="row" aria-rowindex=${at + 2}
       style=${{ transform: `translateY(${at * rowHeight}px)`, height: `${rowHeight}px` }}>
-      ${value ? row(value) : html`<span class="waiting" role="cell">…</span>`}</div>`);
+      ${value ? row(value, at) : html`<span class="waiting" role="cell">…</span>`}</div>`);
   }
+  if (error) return html`<${Failure} error=${error} />`;
   return html`<div class="virtual" ref=${outer} role="rowgroup" aria-label=${label} tabindex="0"
     onScroll=${(event) => setScroll(event.currentTarget.scrollTop)}>
     <div class="virtual-inner" style=${{ height: `${total * rowHeight}px` }}>${shown}</div></div>`;

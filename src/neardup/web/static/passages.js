@@ -17,12 +17,13 @@ function findPlaces(text, codePoints) {
   return places;
 }
 
-/** Spans of code points as places in a text; null for a span that does not lie in it, all of it. */
-function placeSpans(text, spans) {
+/** Spans of code points as places in a text; null for a span that does not lie in it, all of it, or left out and cut. */
+function placeSpans(text, spans, isCut = false) {
   if (text === null) return spans.map(() => null);
   const edges = [...new Set(spans.flat())].sort((x, y) => x - y);
   const found = findPlaces(text, edges);
   const places = new Map(edges.map((edge, at) => [edge, found[at]]));
+  if (isCut) return spans.filter(([start]) => places.get(start) !== null).map(([start, end]) => [places.get(start), places.get(end) ?? text.length]);
   return spans.map(([start, end]) => (places.get(end) === null ? null : [places.get(start), places.get(end)]));
 }
 

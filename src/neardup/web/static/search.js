@@ -42,6 +42,7 @@ function DocumentView({ number }) {
     const one = await source.document(number);
     return { one, kept: one.kept === null ? null : await source.document(one.kept) };
   }, [number, source.info.texts.state]);
+  useTitle(state.value && state.value.one.id);
   return html`<${Loaded} state=${state}>${({ one, kept }) => html`
     <p class="crumbs"><a href="#/search">Search</a></p>
     <h1><${Id} id=${one.id} /> <${Status} one=${one} /></h1>
@@ -52,7 +53,7 @@ function DocumentView({ number }) {
       : `Kept. ${source.info.reason_to_keep}, and nothing was removed in its favour.`}</p>
     <p class="caption"><${Visible} text=${placeOf(one)} />${one.bytes !== null && html`, ${bytes(one.bytes)}`}</p>
     <div class="actions"><${MarkButton} one=${one} /></div>
-    ${one.text === null ? html`<${NoText} info=${source.info} />` : html`<div class="text" tabindex="0" role="group" aria-label="text"><bdi><${Visible} text=${one.text} /></bdi></div><${Cut} one=${one} />`}`}<//>`;
+    ${one.text === null ? html`<${NoText} info=${source.info} />` : html`<div class=${`text ${faceOf(one.text)}`} tabindex="0" role="group" aria-label="text"><bdi><${Visible} text=${one.text} /></bdi></div><${Cut} one=${one} />`}`}<//>`;
 }
 
 function IndexOverview({ info }) {

@@ -2,7 +2,8 @@
 
 /** The data of a report in one file. */
 function fileSource(data) {
-  const { documents, clusters, pairs, passages, pieces, names, matrices } = data;
+  const { documents, clusters, pairs, passages, pieces, names, matrices, shared } = data;
+  const hunks = new Map(data.hunks.map((one) => [pairName(...one.pair), one]));
   const listedPairs = new Map(pairs.map(([a, b, similarity], at) => [pairName(a, b), { similarity, passages: passages[at] }]));
   const positions = new Map(documents.key.map((key, at) => [key, at]));
   const byCluster = new Map(clusters.map((row) => [row[0], row]));
@@ -13,7 +14,7 @@ function fileSource(data) {
     const column = (name) => documents[name][at];
     return {
       key, id: column("id"), row: column("row"), file: column("file") === null ? null : names[column("file")],
-      bytes: column("bytes"), shingles: column("shingles"), digest: column("digest"), is_whole: column("is_whole"),
+      bytes: column("bytes"), shingles: column("shingles"), digest: column("digest"), is_whole: column("is_whole"), behind: column("behind"),
       kept: column("kept"), similarity: column("similarity"), columns: column("columns"),
       size: byCluster.has(key) ? byCluster.get(key)[1] : null,
       text: column("text") === null ? null : column("text").map((piece) => pieces[piece]).join(""),
@@ -45,14 +46,15 @@ function fileSource(data) {
     async cluster(key) {
       const row = byCluster.get(key);
       if (!row) throw new PageError("This cluster is not in this report.", "The report holds a sample; `neardup serve` shows everything.");
-      return { key, size: row[1], weakest: row[2], documents: row[3].map(get), matrix: matrices[key] || null };
+      return { key, size: row[1], weakest: row[2], documents: row[3].map(get), matrix: matrices[key] || null, shared: shared[key] || null };
     },
     async document(key) { return get(key); },
     async pair(a, b) {
       const [one, other] = [get(a), get(b)];
       const listed = listedPairs.get(pairName(a, b));
-      if (listed) return { a: one, b: other, ...listed };
-      return { a: one, b: other, similarity: similarityOf(one, other, byCluster, matrices) };
+      const found = { a: one, b: other, hunks: hunksOf(hunks.get(pairName(a, b)), a) };
+      if (listed) return { ...found, ...listed };
+      return { ...found, similarity: similarityOf(one, other, byCluster, matrices) };
     },
     async search(text) {
       const found = [...documents.key].sort((a, b) => a - b).map(get).filter(matcher(text));
@@ -63,6 +65,12 @@ function fileSource(data) {
       return { rows: shown, total: found.length, num_ids: size, num_texts: data.info.texts.state === "here" ? size : 0 };
     },
   };
+}
+
+/** The stored hunks of a pair, with document `a` on the left. */
+function hunksOf(stored, a) {
+  if (!stored || stored.pair[0] === a) return stored || null;
+  return { ...stored, parts: stored.parts.map(([skipped, left, right]) => [skipped, right, left]), left_out: [...stored.left_out].reverse() };
 }
 
 const pairName = (a, b) => `${Math.min(a, b)} ${Math.max(a, b)}`;
@@ -98,12 +106,15 @@ class PageError extends Error {
   }
 }
 
+// Milliseconds; the server itself gives up after 20 s.
+const MAX_WAIT = 30_000;
+
 /** The same answers from the server. */
 function serverSource(info) {
   const ask = async (path, options) => {
     let answer;
     try {
-      answer = await fetch(path, options);
+      answer = await fetch(path, { signal: AbortSignal.timeout(MAX_WAIT), ...options });
     } catch {
       throw new PageError("The server does not answer.", "Start `neardup serve` again, then reload this page.");
     }
@@ -129,7 +140,10 @@ function serverSource(info) {
 }
 
 async function openSource() {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  if (data) return fileSource(data);
-  return serverSource(await serverSource(null).refresh());
+  const packed = document.getElementById("data").textContent;
+  if (packed === "null") return serverSource(await serverSource(null).refresh());
+  if (!self.DecompressionStream) throw new PageError("This browser is too old to unpack this report.", "Open it in a browser of 2023 or later.");
+  const content = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const unpacked = new Blob([content]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return fileSource(await new Response(unpacked).json());
 }

@@ -114,7 +114,18 @@ function excerpt(text, words = []) {
   const longest = [...words].sort((a, b) => b.length - a.length)[0];
   const found = longest ? (text || "").toLowerCase().indexOf(longest) : -1;
   const start = found < EXCERPT / 2 ? 0 : text.lastIndexOf(" ", found - EXCERPT / 4) + 1 || found;
-  return (start ? "… " : "") + (text || "").slice(start, start + EXCERPT).replace(/\s+/g, " ").trim();
+  return (start ? "… " : "") + lineOf(text || "", start, EXCERPT);
+}
+
+/** A line of about `size` characters of a text, which ends behind a word where it can. */
+function lineOf(text, start, size) {
+  let stop = start + size;
+  if (stop < text.length) {
+    const found = text.slice(start + size / 2, stop + 1).search(/\s\S*$/);
+    if (found >= 0) stop = start + size / 2 + found;
+  }
+  const line = text.slice(start, stop).replace(/[\ud800-\udbff]$/, "").replace(/\s+/g, " ").trim();
+  return stop < text.length ? `${line} …` : line;
 }
 
 /** The characters of a text with their places, folded; each run of white space is one. */
@@ -175,6 +186,8 @@ function differ(textA, textB) {
     a: [place(unitsA, fromA, textA), place(unitsA, toA, textA)],
     b: [place(unitsB, fromB, textB), place(unitsB, toB, textB)],
     words: Math.max(toA - fromA, toB - fromB),
+    // Where equal words stand on both sides, and whether a line ends behind the one before.
+    cuts: isEqual ? rowEnds(unitsA, unitsB, fromA, toA, fromB) : [],
   });
   for (const [nextA, nextB] of pairs) {
     if (equalFrom && (nextA !== atA || nextB !== atB || nextA === idsA.length)) {
@@ -188,6 +201,24 @@ function differ(textA, textB) {
   }
   return passages;
 }
+
+const WORDS_OF_ROW = 40;
+
+/** Where equal stretches of two texts are cut into rows that stand side by side: at line ends, at the latest after some words. */
+function rowEnds(unitsA, unitsB, fromA, toA, fromB) {
+  const cuts = [];
+  let since = 0;
+  for (let at = fromA + 1; at < toA; at++) {
+    since++;
+    if (!unitsA[at - 1][0].includes("\n") && since < WORDS_OF_ROW) continue;
+    cuts.push([behindLine(unitsA[at - 1]), behindLine(unitsB[at - 1 - fromA + fromB])]);
+    since = 0;
+  }
+  return cuts;
+}
+
+/** Where the line that a word ends is over, or where the word is: the indentation of the next line belongs to that line. */
+const behindLine = (unit) => unit.index + (unit[0].lastIndexOf("\n") + 1 || unit[0].length);
 
 const cutUnits = (text) => [...text.matchAll(UNIT)];
 

@@ -35,7 +35,7 @@ _ALL_CELLS: Final = 20_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Passage:
+class DiffBlock:
     """Consecutive words, or lines; both sides are the same list if the texts are equal there."""
 
     is_equal: bool
@@ -87,41 +87,73 @@ def number_words(words_a: list[str], words_b: list[str]) -> tuple[Numbers, Numbe
 
 
 def _number(words: list[str], numbers: dict[str, int]) -> Numbers:
-    plain = (drop_invisible(" ".join(word.split())) for word in words)
-    return np.array([numbers.setdefault(word, len(numbers)) for word in plain], np.int64)
+    # Most words are frequent, so each is cleaned once.
+    known: dict[str, int] = {}
+    for word in set(words):
+        plain = drop_invisible(" ".join(word.split()))
+        known[word] = numbers.setdefault(plain, len(numbers))
+    return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
 
 
-def differ(text_a: str, text_b: str) -> list[Passage]:
-    """Return the passages of two texts in order, equal ones and different ones in turn.
+def differ(text_a: str, text_b: str) -> list[DiffBlock]:
+    """Return the blocks of two texts in order, equal ones and different ones in turn.
 
     >>> [(p.is_equal, "".join(p.words_a), "".join(p.words_b)) for p in differ("to be or not", "to see or not")]
     [(True, 'to ', 'to '), (False, 'be ', 'see '), (True, 'or not', 'or not')]
     """
-    return list(_passages(split_words(text_a), split_words(text_b)))
+    return list(_blocks(split_words(text_a), split_words(text_b)))
 
 
-def differ_by_lines(text_a: str, text_b: str) -> list[Passage]:
-    r"""Return the passages of two texts as `differ` does, but of whole lines.
+def differ_by_lines(text_a: str, text_b: str) -> list[DiffBlock]:
+    r"""Return the blocks of two texts as `differ` does, but of whole lines.
 
     >>> [(p.is_equal, p.words_a, p.words_b) for p in differ_by_lines("to\nbe", "to\nsee")]
     [(True, ['to'], ['to']), (False, ['be'], ['see'])]
     """
-    return list(_passages(text_a.split("\n"), text_b.split("\n")))
+    return list(_blocks(text_a.split("\n"), text_b.split("\n")))
 
 
-def _passages(words_a: list[str], words_b: list[str]) -> Iterator[Passage]:
+class Difference(NamedTuple):
+    """Words [start_a, stop_a) of one text stand where the other has [start_b, stop_b)."""
+
+    start_a: int
+    stop_a: int
+    start_b: int
+    stop_b: int
+
+
+def find_words(text: str) -> Numbers:
+    """Return where each word of `split_words` starts and ends in a text, in characters.
+
+    >>> find_words("to be,  or 灯台").tolist()
+    [[0, 2], [3, 6], [8, 10], [11, 12], [12, 13]]
+    """
+    spans = [found.span() for found in _BARE_WORD.finditer(text)]
+    return np.array(spans, np.int64).reshape(-1, 2)
+
+
+def differing_places(words_a: list[str], words_b: list[str]) -> list[Difference]:
+    """Return where two lists of words differ, in order; all between the places is equal.
+
+    >>> differing_places("to be or not".split(), "to see or not".split())
+    [Difference(start_a=1, stop_a=2, start_b=1, stop_b=2)]
+    """
     ids_a, ids_b = number_words(words_a, words_b)
     partners = _partners(ids_a, ids_b)
     matched = np.flatnonzero(partners >= 0)
     whole = _Gap(0, len(words_a), 0, len(words_b))
+    return [Difference(*gap) for gap in _between(whole, matched, partners[matched])]
+
+
+def _blocks(words_a: list[str], words_b: list[str]) -> Iterator[DiffBlock]:
     end_a = end_b = 0
-    for gap in _between(whole, matched, partners[matched]):
+    for gap in differing_places(words_a, words_b):
         if gap.start_a > end_a:
-            yield Passage(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
-        yield Passage(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])
+            yield DiffBlock(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
+        yield DiffBlock(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])
         end_a, end_b = gap.stop_a, gap.stop_b
     if end_a < len(words_a):
-        yield Passage(True, words_a[end_a:], words_b[end_b:])
+        yield DiffBlock(True, words_a[end_a:], words_b[end_b:])
 
 
 def _partners(ids_a: Numbers, ids_b: Numbers) -> Numbers:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.cli import diff
-from neardup.cli.diff import differ, split_words
+from neardup.align import word_diff
+from neardup.align.word_diff import differ, split_words
 
 words = st.lists(st.sampled_from(["a", "b", "c", "灯台", "lot", "x,"]), max_size=60).map(" ".join)
 
@@ -38,12 +38,12 @@ def test_passages_reconstruct_both_texts(text_a, text_b):
 
 @given(words, words, st.integers(1, 30))
 def test_passages_by_anchors_reconstruct_both_texts(text_a, text_b, cells):
-    before = diff._GAP_CELLS
-    diff._GAP_CELLS = cells
+    before = word_diff._GAP_CELLS
+    word_diff._GAP_CELLS = cells
     try:
         check(text_a, text_b)
     finally:
-        diff._GAP_CELLS = before
+        word_diff._GAP_CELLS = before
 
 
 def test_scripts_without_spaces_are_compared_character_by_character():
