@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         plan,
         tune,
     )
+    from neardup.client import AsyncClient, Client
     from neardup.config import Config
     from neardup.engines.spark import SparkEngine
     from neardup.errors import NearDupError
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 __all__ = [
+    "AsyncClient",
     "Audit",
+    "Client",
     "Comparison",
     "Config",
     "Evaluation",
@@ -100,7 +103,9 @@ __all__ = [
 # Where each public name lives; loaded at first use, because Numba and Arrow take a second to
 # import.
 _HOMES = {
+    "AsyncClient": "neardup.client",
     "Audit": "neardup.report",
+    "Client": "neardup.client",
     "Comparison": "neardup.jobs.compare",
     "Config": "neardup.config",
     "Evaluation": "neardup.jobs.evaluate",

@@ -25,7 +25,17 @@ ENVIRONMENT = os.environ | {
 }
 
 EXPORTED = [
-    *("Audit", "Comparison", "Config", "Evaluation", "Explanation", "Index", "InsertNewResult"),
+    *(
+        "AsyncClient",
+        "Audit",
+        "Client",
+        "Comparison",
+        "Config",
+        "Evaluation",
+        "Explanation",
+        "Index",
+        "InsertNewResult",
+    ),
     *("InsertResult", "Inserted", "Match", "NearDupError", "Passage", "PassageMatch"),
     *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument", "Tuning"),
     *(
@@ -76,6 +86,7 @@ ALLOWED = {
     "engines/local/limits.py": {"ctypes"},
     "web/service/listening.py": {"socket"},
     "web/service/app.py": {"urllib"},
+    "client.py": {"httpx", "urllib"},
 }
 NETWORK = {
     "socket",

@@ -55,6 +55,7 @@ SUBJECTS = {
         "auto",
         "bad_input",
         "decontamination",
+        "detected_encodings",
         "exact",
         "finished_in_library",
         "folders",

@@ -63,13 +63,13 @@ def test_a_misspelt_column_is_reported_with_the_likely_one(run, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "settings", "reason", "hint"),
     [
-        ("a.txt", "été".encode("latin-1"), (), "not valid UTF-8", "--encoding latin-1"),
+        ("a.txt", "été".encode("latin-1"), (), "not valid UTF-8", "--encoding auto"),
         (
             "a.jsonl",
             '{"text": "été"}'.encode("latin-1"),
             (),
             "not valid UTF-8",
-            "--encoding latin-1",
+            "--encoding auto",
         ),
         ("a.jsonl", b'{"text": null}\n{"text": 7}\n', (), "text is null", "--text-column"),
         ("a.jsonl", b"text\nmore text\n", (), "broken JSON", "--format"),

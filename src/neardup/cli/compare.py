@@ -86,15 +86,17 @@ def _read(path: str, config: Config) -> str:
         address = split_address(path)
         if address is not None:  # the stored text: for HTML, the visible text is extracted later
             return read_by_id(*address, Config.of(config, html=False))
+    from neardup.io.documents.file_encodings import decode
+
     content = sys.stdin.buffer.read() if path == STDIN else _content(path)
     try:
-        text = content.decode(config.encoding or "utf-8-sig")
+        text = decode(content, config)
         text.encode()  # raises for half of a surrogate pair, which an escape sequence may stand for
     except UnicodeDecodeError as error:
         raise DataError(
             f"{_name(path)} is not {config.encoding or 'UTF-8'} text: byte {error.start} is "
             f"0x{content[error.start]:02x}",
-            hint="pass its encoding, for example --encoding latin-1",
+            hint="pass its encoding, for example --encoding latin-1, or --encoding auto",
         ) from error
     except UnicodeEncodeError as error:
         raise DataError(

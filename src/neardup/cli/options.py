@@ -150,7 +150,7 @@ SETTINGS: Final = {
     ),
     "encoding": _Setting(
         COLUMNS,
-        "Encoding of text, JSON and CSV files, such as latin-1 or utf-16; default UTF-8.",
+        "Encoding of text, JSON and CSV files, such as latin-1; auto detects that of each; default UTF-8.",
         "NAME",
     ),
     "include": _Setting(

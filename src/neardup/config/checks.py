@@ -20,6 +20,8 @@ SET_MEASURES: Final = ("jaccard", "containment")
 # Vector measures, which use neither texts nor items.
 VECTOR_MEASURES: Final = ("hamming", "cosine", "euclidean")
 _CONTAINMENT: Final = "containment"
+# The encoding of every file is detected.
+AUTO: Final = "auto"
 # What stands for no limit where a number of results is asked for.
 ALL: Final = "all"
 NUM_PERM_CHOICES: Final = tuple(2**power for power in range(4, 11))
@@ -191,9 +193,9 @@ _PROBE: Final = b"a\xff\n"
 
 
 def as_encoding(value: Any) -> str | None:
-    """Return the name of a text encoding as Python spells it; None for UTF-8."""
-    if value is None:
-        return None
+    """Return the name of a text encoding as Python spells it; None for UTF-8; "auto" stays."""
+    if value is None or (isinstance(value, str) and value == AUTO):
+        return value
     try:
         name = codecs.lookup(value).name
         "".encode(value)  # raises for a bytes-to-bytes codec, such as "zlib"
@@ -201,7 +203,7 @@ def as_encoding(value: Any) -> str | None:
     except (LookupError, TypeError, ValueError) as error:
         raise ConfigError(
             f"`encoding` must be the name of a text encoding of files, got {value!r}",
-            hint="use a name that Python knows: 'latin-1', 'cp1252', 'utf-16', 'shift_jis'",
+            hint="use a name that Python knows, such as 'latin-1', 'cp1252', 'utf-16', 'shift_jis', or 'auto'",
         ) from error
     return None if name in ("utf-8", "utf-8-sig") else name
 

@@ -193,7 +193,7 @@ class Config(_BesidesSettings):
             "arrow", "text" (a file is a document), "lines" (a line is), "json" (an array of
             objects) or "warc"; None goes by the extension.
         encoding: the encoding of text files, JSON and CSV, by a name that Python knows; None means
-        UTF-8.
+            UTF-8, "auto" detects that of every file.
         include: globs: of folders and globs, read only files whose path below them matches one.
         exclude: globs: leave out files whose path matches one, whatever `include` says.
         lines: treat every line of a plain text file as a document, not the whole file.

@@ -23,7 +23,7 @@ from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import write_rejected, write_rows
 from neardup.jobs.file_run import FileRun
-from neardup.jobs.rejections import first_rejected
+from neardup.jobs.rejections import first_rejected, warn_of_encodings
 from neardup.jobs.run import Counts, Results, RowCounts
 from neardup.jobs.start import RunSetup
 from neardup.jobs.stored_pairs import select_stored, write_order
@@ -98,6 +98,7 @@ class LocalFiles(FileRun[pa.Table]):
 
             outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
+        warn_of_encodings(self.source.notes, self.config, watch)
         if self.config.text_out is not None:
             from neardup.jobs.text_out import draft_name, write_texts  # few runs write them
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from neardup.config import Config
 from neardup.config.checks import VECTOR_MEASURES
 from neardup.errors import StartOverError
-from neardup.io.columns.rejected_rows import RejectedRow, RejectionCode, code_of
+from neardup.events import Watch
+from neardup.io.columns.rejected_rows import NOT_UTF8, RejectedRow, RejectionCode, code_of
 from neardup.io.documents.notes import Notes
 
 # The usual way out.
 _HINTS: Final = {
-    RejectionCode.NOT_UTF8: "pass `encoding` latin-1, cp1252 or utf-16 if the files are not in UTF-8",
+    RejectionCode.NOT_UTF8: "pass `encoding` auto to detect that of every file, or its name, such as latin-1 or utf-16",
     RejectionCode.NOT_VALID: "pass another `encoding`, or none for UTF-8",
     RejectionCode.NUM_FIELDS: "pass `delimiter` if the columns are not separated by commas",
     RejectionCode.BROKEN_CSV: "pass `delimiter` or `format` if the files are not CSV with commas",
@@ -39,6 +42,21 @@ def first_rejected(notes: Notes, *, references: bool = False) -> RejectedRow:
     batches = filter(len, notes.rejected(references=references))
     first: Mapping[str, Any] = next(batches).slice(0, 1).to_pylist()[0]
     return name_rejected(first)
+
+
+def warn_of_encodings(notes: Notes, config: Config, watch: Watch) -> None:
+    """Warn if some rows, but no more than half, were rejected because they are not in UTF-8."""
+    num_rejected = notes.count("rejected")
+    num_documents = notes.count("documents")
+    if not 0 < num_rejected <= num_documents or config.encoding is not None:
+        return
+    reasons = (batch.column("reason") for batch in notes.rejected())
+    found = (pc.sum(pc.match_substring(column, NOT_UTF8)).as_py() or 0 for column in reasons)
+    if num_broken := sum(found):
+        watch.warn(
+            f"{num_broken:,} of {num_rejected + num_documents:,} rows are {NOT_UTF8}. "
+            f"Hint: {_HINTS[RejectionCode.NOT_UTF8]}"
+        )
 
 
 def all_rejected(count: int, first: RejectedRow, config: Config) -> StartOverError:

@@ -7,14 +7,14 @@ import dataclasses
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from neardup.config import RANDOM_SEED, Config, DrawnSeed
-from neardup.config.checks import SET_MEASURES
+from neardup.config.checks import AUTO, SET_MEASURES
 from neardup.engines.local.limits import Memory
 from neardup.errors import ConfigError, DataError, NearDupError
 from neardup.events import Watch
@@ -98,10 +98,11 @@ def begin(
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
             _check_no_runs(paths)
-            own = find_files(paths, config, watch.warn)
+            known = earlier_manifest(folder).get("inputs", ()) if config.encoding == AUTO else ()
+            own = find_files(paths, config, watch.warn, known)
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
-            references = _find_references(own, config, out)
+            references = _find_references(own, config, out, known)
             check_apart(out, references + own)
             if config.text_out is not None:
                 check_apart(Path(config.text_out), references + own)
@@ -196,12 +197,14 @@ def _check_no_runs(paths: Sequence[str]) -> None:
             )
 
 
-def _find_references(own: FileList, config: Config, out: Path) -> FileList:
+def _find_references(
+    own: FileList, config: Config, out: Path, known: Iterable[Mapping[str, Any]]
+) -> FileList:
     """Find the files of `against`, with names that no input file has."""
     paths = kept_of_runs([path for path in config.against if not is_index(path)], out)
     if not paths:
         return FileList()
-    references = find_files(paths, Config.of(config, include=(), exclude=()))
+    references = find_files(paths, Config.of(config, include=(), exclude=()), known=known)
     taken = {file.name for file in own}
     if not taken.isdisjoint(file.name for file in references):
         references = FileList(

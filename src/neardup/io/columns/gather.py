@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.config import Config
+from neardup.config.checks import AUTO
 from neardup.io.columns.contents import column_type, contents_of
 from neardup.io.columns.html import readable_texts
 from neardup.io.columns.oversize import reason_against_size
@@ -116,6 +117,8 @@ def reason_against_bytes(line: bytes, config: Config) -> str | None:
     try:
         line.decode()
     except UnicodeDecodeError as error:
+        if config.encoding == AUTO:
+            return f"{NOT_VALID} in the encoding of the file"
         if config.encoding is not None:
             return f"{NOT_VALID} {config.encoding}"
         return f"{NOT_UTF8}: {error.reason} at byte {error.start}"

@@ -10,15 +10,17 @@ import itertools
 import os
 import reprlib
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from neardup.config import Config
+from neardup.config.checks import AUTO
 from neardup.errors import DataError
 from neardup.io.documents.column_choice import choose_columns
+from neardup.io.documents.file_encodings import FileEncodings, count_detected
 from neardup.io.documents.file_list import FileList
 from neardup.io.documents.path_globs import PathChoice
 from neardup.io.formats import registry as formats
@@ -95,12 +97,20 @@ def _counted(paths: Collection[str]) -> str:
 
 
 def find_files(
-    inputs: Sequence[str], config: Config, warn: Callable[[str], None] | None = None
+    inputs: Sequence[str],
+    config: Config,
+    warn: Callable[[str], None] | None = None,
+    known: Iterable[Mapping[str, Any]] = (),
 ) -> FileList:
     """Return the files of all inputs: in the given order, those of a folder or a glob sorted by path.
 
-    `warn` is called for files in a folder or a glob that are not read.
+    Args:
+        inputs: files, folders, globs and addresses.
+        config: settings for reading.
+        warn: called for files in a folder or a glob that are not read.
+        known: files of an earlier start of the run, whose encodings are not detected again.
     """
+    encodings = FileEncodings(config, known)
     found: list[_Found] = []
     left_out = LeftOut()
     choice = PathChoice(config)
@@ -115,12 +125,15 @@ def find_files(
             if isinstance(status, os.stat_result) and linked.is_repeated(file, status):
                 left_out.num_linked += 1
             else:
-                yield _input_file(file, status, config)
+                yield _input_file(file, status, config, encodings)
 
     files = _with_distinct_names(FileList(checked()))
     if warn is not None:
         for message in left_out.messages():
             warn(message)
+        detected = count_detected(files) if config.encoding == AUTO else None
+        if detected is not None:
+            warn(detected)
     return files
 
 
@@ -135,7 +148,7 @@ def find_file(path: str, config: Config, *, is_given: bool = True) -> InputFile:
         with _asked(path):
             info = files.info(inner)
     found = _Found(path, _last_part(path), True, info, is_given=is_given)
-    return _input_file(found, _status(found), config)
+    return _input_file(found, _status(found), config, FileEncodings(config))
 
 
 def is_input(address: str) -> bool:
@@ -241,7 +254,7 @@ def _has_contents(file: _Found, config: Config) -> bool:
     status = _status(file)
     if isinstance(status, str):
         return False
-    found = _input_file(file, status, config)
+    found = _input_file(file, status, config, FileEncodings(config))
     try:
         with open_input(found) as stream:
             head = stream.read(_PROBED_BYTES)
@@ -415,7 +428,9 @@ def _last_part(address: str) -> str:
     )
 
 
-def _input_file(found: _Found, status: os.stat_result | str | None, config: Config) -> InputFile:
+def _input_file(
+    found: _Found, status: os.stat_result | str | None, config: Config, encodings: FileEncodings
+) -> InputFile:
     """Return the file; `status` is that of a local file, or why it is rejected; a remote file has `info` instead."""
     if isinstance(status, str):
         return InputFile(
@@ -450,9 +465,10 @@ def _input_file(found: _Found, status: os.stat_result | str | None, config: Conf
         compression=kind[1],
         size=size,
         modified=modified,
-        encoding=config.encoding if kind[0] in _WITH_ENCODING else None,
         identity=identity,
     )
+    if kind[0] in _WITH_ENCODING:
+        file = msgspec.structs.replace(file, encoding=encodings.of(file))
     may_be_array = (
         kind[0] == "jsonl"
         and config.format is None

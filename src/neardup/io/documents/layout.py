@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.config import Config
+from neardup.config.checks import AUTO
 from neardup.errors import DataError, StartOverError
 from neardup.io.columns.column_checks import named_columns
 from neardup.io.documents.column_choice import (
@@ -214,6 +215,7 @@ class FileLayout:
                 "rows": int(firsts[at + 1] - firsts[at]),
                 "ahead": at < self.num_reference_files,
             }
+            | ({"encoding": file.encoding} if self.config.encoding == AUTO else {})
             for at, file in enumerate(self.files)
         )
 

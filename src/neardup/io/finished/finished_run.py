@@ -28,6 +28,7 @@ from neardup.io.columns import whole_rows
 from neardup.io.columns.common_groups import common_keys
 from neardup.io.documents.column_choice import choose_columns, of_references, read_records
 from neardup.io.documents.discover import find_file
+from neardup.io.documents.file_encodings import as_recorded
 from neardup.io.documents.file_reader import documents_of
 from neardup.io.documents.layout import rows_in
 from neardup.io.documents.stdin import STDIN_PATH
@@ -129,8 +130,9 @@ def _load_kept(run: Path) -> pa.Table:
     config = read_report(run).settings()
     own = _kept_ids(run)
     tables = list[pa.Table]()
+    entries = {Path(run, KEPT, entry["file"]): entry for entry in read_report(run).inputs}
     for path in kept_files(run):
-        file = find_file(path, config)
+        file = find_file(path, as_recorded(config, entries.get(Path(path), {})))
         form = formats.load(file.format)
         columns = choose_columns(file, form.column_names(file, config), config)
         ids, texts, rows = _kept_documents(run, file, columns, own, config)
@@ -302,7 +304,7 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
             hint="run it on a file, or with audit=True",
         )
     try:
-        file = find_file(path, config, is_given=False)
+        file = find_file(path, as_recorded(config, entry), is_given=False)
     except DataError as error:
         raise DataError(
             f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE

@@ -13,6 +13,7 @@ from neardup import schema
 from neardup.io.columns import whole_rows
 from neardup.io.documents.column_choice import choose_columns, read_records
 from neardup.io.documents.discover import find_file
+from neardup.io.documents.file_encodings import as_recorded
 from neardup.io.finished import run_tables
 from neardup.io.finished.stored_report import StoredReport, read_report
 from neardup.io.formats import registry as formats
@@ -95,7 +96,7 @@ def _cut(run: Path, stored: StoredReport) -> pa.Table:
         if entry["ahead"] or f"{_KEPT}/{entry['file']}" not in (stored.written or ()):
             continue
         path = run_tables.file_of(run, Path(_KEPT, entry["file"]))
-        file = find_file(str(path), config)
+        file = find_file(str(path), as_recorded(config, entry))
         form = formats.load(file.format)
         table = form.table(file, config)
         if table is None:

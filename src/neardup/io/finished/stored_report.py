@@ -23,7 +23,10 @@ _LISTS_FILES: Final = 2
 
 
 class StoredInput(TypedDict):
-    """An input file of a run; `head`: its `streams.head_of`, empty for a remote file."""
+    """An input file of a run.
+
+    head: its `streams.head_of`, empty for a remote file; encoding: as it was detected, if it was.
+    """
 
     file: FilePath
     path: FilePath
@@ -32,6 +35,7 @@ class StoredInput(TypedDict):
     head: NotRequired[str]
     rows: Count
     ahead: bool
+    encoding: NotRequired[str | None]
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
