@@ -263,3 +263,13 @@ def test_no_documents_and_only_empty_ones_have_no_weights():
         report = neardup.find_pairs(pa.array(documents, pa.string()), weights="idf", progress=quiet)
         assert report.num_pairs == 0
         assert report.weights == {"documents": 0, "shingles": 0}
+
+
+def test_passages_of_weighed_pairs_are_listed():
+    copied = "the ferry to the island leaves at nine from the second pier behind the customs house"
+    texts = [f"{copied} today", f"{copied} again", "nothing of it in here"]
+    report = neardup.find_pairs(
+        texts, weights="idf", size=1, threshold=0.3, passages=True, progress=quiet
+    )
+    [pair] = report.pairs.to_pylist()
+    assert [passage["words"] for passage in pair["passages"]] == [16]

@@ -42,7 +42,8 @@ def pairs(
 ) -> None:
     """List every pair of similar documents: doc_a, doc_b, similarity.
 
-    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs).
+    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs). With
+    --passages and no --threshold, every pair that shares a passage is listed, however little of the documents it is.
 
     \b
     Examples:
