@@ -28,7 +28,8 @@ from neardup.config import Config
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
     """List every pair of similar documents: doc_a, doc_b, similarity.
 
-    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs).
+    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs). With
+    --passages and no --threshold, every pair that shares a passage is listed, however little of the documents it is.
 
     \b
     Examples:

@@ -161,7 +161,8 @@ class Config(_BesidesSettings):
         decisions: a file with decisions about single documents, exported from the page of a run:
             `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
-        passages: also list the passages that two texts share, for every pair or comparison.
+        passages: also list the passages that two texts share, for every pair or comparison;
+            `find_pairs` without a threshold lists every pair that shares one.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
         min_words: the least number of words of a passage; with `edits`, of those that agree; with
             `level`, of a paragraph or line. None means 8, and 18 with `edits`; of a repeated passage, 50.
