@@ -28,6 +28,7 @@ from neardup.jobs.adapters import check_against_index, run_files
 from neardup.jobs.compare import (
     check_counts_all,
     check_no_text_out,
+    check_not_long,
     compare_documents,
 )
 from neardup.jobs.containment import removal_for
@@ -422,6 +423,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     given, cluster = _choose_engine(source, engine, config, settings)
     check_no_text_out(given, "neighbours are no run")
     check_counts_all(given, "neighbours are found by all shingles")
+    check_not_long(given)
     wanted = nearest.check_wanted(k, contained, given)
     source, chosen = items_or_source(source, items, given)
     if isinstance(source, in_memory.ItemSets) and queries is not None:
@@ -467,6 +469,7 @@ def plan(
     if source is None and items is None:
         return plan_for(chosen)
     check_counts_all(chosen, "a forecast reads a sample")
+    check_not_long(chosen)
     source, chosen = items_or_source(source, items, chosen)
     from neardup.jobs import forecast
 
@@ -509,6 +512,7 @@ def tune(
     from neardup.jobs import tune as job
 
     chosen = Config.of(config, **settings)
+    check_not_long(chosen)
     source, chosen = items_or_source(source, items, chosen)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)

@@ -19,6 +19,7 @@ from neardup.config import Config
     *options.RUN_SETTINGS,
     *options.PASSAGE_SETTINGS,
     "one_to_one",
+    "long",
     "audit",
     "overwrite",
 )
@@ -53,6 +54,7 @@ def pairs(
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   also pairs with old documents
       neardup pairs ours.csv -o links.csv --against theirs.csv --one-to-one
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
+      neardup pairs orders.csv -o pairs.csv --items-column item --id-column customer --long
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
       neardup pairs src/ -o copies.csv --unit code --min-words 50 --sarif copies.sarif --fail-if-found
       neardup pairs essays/ -o pairs.jsonl --passages --edits      who copied what from whom

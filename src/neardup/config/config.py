@@ -199,6 +199,7 @@ class Config(_BesidesSettings):
         position.
         items_column: the column with a list of items (or items separated by white space) to compare
         instead of a text.
+        long: rows of `items_column` have one item each; those with the same id are one set.
         vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents with the same value in this column.
         format: the format of all files, regardless of extension: "jsonl", "csv", "parquet",
@@ -287,6 +288,7 @@ class Config(_BesidesSettings):
     text_column: str | tuple[str, ...] | None = None
     id_column: str | None = None
     items_column: str | None = None
+    long: bool = False
     vector_column: str | None = None
     group_column: str | None = None
     format: FormatName | None = None
