@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import pyarrow as pa
 
-from neardup.config import AUDIT_SAMPLE, KEEP_NOTHING, NUM_NEIGHBOURS, TUNE_SAMPLE, Config
+from neardup.config import (
+    AUDIT_SAMPLE,
+    KEEP_NOTHING,
+    NUM_NEIGHBOURS,
+    REVIEW_SAMPLE,
+    TUNE_SAMPLE,
+    Config,
+)
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
@@ -65,6 +72,7 @@ from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
     from neardup.jobs.evaluate import Evaluation
+    from neardup.jobs.review import Review
     from neardup.jobs.tune import Tuning
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of
@@ -582,6 +590,26 @@ def evaluate(
     report = run if isinstance(run, Report) else load(run)
     with _listening(progress) as listener:
         return job.evaluate(report, labels, Watch(listener))
+
+
+def review(run: Report | str | os.PathLike[str], *, sample: int = REVIEW_SAMPLE) -> Review:
+    """Draw removals of a run to judge, for the precision of the run with a 95 % interval.
+
+    Identical documents are not drawn. Half of the sample comes from the weakest tenth of the others, where errors are
+    likely; the estimate weights both parts by their sizes.
+
+    Args:
+        run: a report, or the output folder of a run on files.
+        sample: how many removals to draw.
+
+    >>> report = deduplicate(["a b c d e f g h i", "a b c d e f g h i j", "x y z"], threshold=0.7)
+    >>> found = review(report)
+    >>> found.removals[0].doc_id, found.judge(0, True).precision
+    (1, 1.0)
+    """
+    from neardup.jobs.review import draw_review
+
+    return draw_review(run if isinstance(run, Report) else load(run), sample)
 
 
 def load(path: str | os.PathLike[str]) -> Report:

@@ -25,6 +25,7 @@ _NAMES: Final = frozenset(
         "k",
         "plot",
         "sample",
+        "number",
         "compare_bands",
         "compare_rows",
         "containment",
