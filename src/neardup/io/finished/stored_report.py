@@ -45,6 +45,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     bands: Count
     rows: Count
     reason: str | None = None
+    shared_words: Count | None = None
 
 
 class _StoredCluster(TypedDict):
@@ -121,6 +122,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     removed_against: Count | None = None
     decisions: dict[str, Count] | None = None
     ignored_common: dict[str, Count] | None = None
+    weights: dict[str, Count] | None = None
     rejected: Count
     exact_duplicates: Count
     pairs_verified: Count
