@@ -309,7 +309,7 @@ def with_ids(read: InMemorySource) -> pa.Table:
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
         return original
     own_ids = read.ids.slice(read.num_references)
-    return rename_doc_id(original).add_column(0, "doc_id", own_ids)
+    """Return the pages that are not gone, with ids, and their texts without some spans in a column of its own."""
 
 
 def with_cut_texts(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:
