@@ -309,11 +309,11 @@ def with_ids(read: InMemorySource) -> pa.Table:
     if read.columns.get("id") == "doc_id" or (not read.columns and "doc_id" in names):
         return original
     own_ids = read.ids.slice(read.num_references)
-    """Return the pages that are not gone, with ids, and their texts without some spans in a column of its own."""
+    return rename_doc_id(original).add_column(0, "doc_id", own_ids)
 
 
 def with_cut_texts(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:
-    """Return the rows of pages that are not gone, with ids, and their texts without some spans in a column of its own."""
+    """Return the pages that are not gone, with ids, and their texts without some spans in a column of its own."""
     table = with_ids(read)
     rows = read.documents.column("row").to_numpy()
     texts = in_rows(schema.one_array(read.documents.column("text")), rows, table.num_rows)
