@@ -49,6 +49,7 @@ _OF_RUNS: Final = frozenset(
         *(
             "ignore",
             "ignore_common",
+            "weights",
             "common_by",
             "text_out",
             "audit",
@@ -56,6 +57,7 @@ _OF_RUNS: Final = frozenset(
             "engine",
             "master",
             "spark_conf",
+            "long",
             "per_cluster",
             "level",
         ),

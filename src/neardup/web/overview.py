@@ -30,7 +30,7 @@ _MAX_FILES: Final = 50
 _MAX_SOURCES_BY: Final = 6
 # Above this many pairs, selecting again for every step takes too long.
 _MANY_PAIRS: Final = 20_000_000
-_NO_PAIRS: Final = "Run `neardup dedup` with `--pairs` to see what a higher threshold would remove."
+_NO_PAIRS: Final = "Run `neardup dedup --pairs` to see what a higher threshold would remove."
 
 
 def sources_of(run: RunView, by: str | None = None) -> list[Sources]:
