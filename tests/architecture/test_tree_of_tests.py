@@ -79,6 +79,7 @@ SUBJECTS = {
     "kernels": {"bounded_probing", "ctrl_c"},
     "measures": {"edges_of_measures", "measures"},
     "stages": {"stages"},
+    "web/service": {"kills", "recipes"},
     "web": {"attacks", "browser", "chromium", "lecture_curve"},
 }
 

@@ -41,6 +41,7 @@ COMMANDS: Final = (
         "report",
         "serve",
         "token",
+        "mcp",
         "index",
     ),
     "completion",
