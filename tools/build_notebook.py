@@ -73,7 +73,7 @@ for axes, bands in zip(both, (20, 10)):
     axes.set_title(f"{bands} bands of 5 rows, threshold 0.6")
     axes.set_xlabel("similarity of two documents")
 both[0].set_ylabel("chance of sharing a bucket")
-both[0].legend(loc="upper left")
+both[1].legend(loc="upper left", fontsize=8)
 plt.show()""",
 }
 METADATA = {

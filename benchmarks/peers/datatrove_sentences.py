@@ -19,7 +19,7 @@ def main():
     reader = ParquetReader(str(place), glob_pattern="*.parquet" if source.is_dir() else source.name)
     with tempfile.TemporaryDirectory() as folder:
         stages = (
-            ([reader, SentenceDedupSignature(f"{folder}/signatures", config)], tasks),
+            ([reader, SentenceDedupSignature(f"{folder}/signatures", config=config)], tasks),
             ([SentenceFindDedups(f"{folder}/signatures", f"{folder}/found", config=config)], 1),
             (
                 [

@@ -28,6 +28,7 @@ from neardup.jobs.adapters import check_against_index, run_files
 from neardup.jobs.compare import (
     check_counts_all,
     check_no_text_out,
+    check_not_long,
     compare_documents,
 )
 from neardup.jobs.containment import removal_for
@@ -117,8 +118,10 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
                 f"`{'update' if update else 'items'}` does not apply with `level`",
                 hint="leave it out",
             )
-        chosen, _ = _named_engine(source, engine, config, settings)
-        return _remove_sections(source, out, ids, chosen, progress, report)
+        chosen, cluster = _named_engine(source, engine, config, settings)
+        return _remove_sections(
+            source, out, ids, config=chosen, progress=progress, page=report, engine=cluster
+        )
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
     check_held(chosen, against)
@@ -163,9 +166,11 @@ def _remove_sections(
     source: Any,
     out: str | os.PathLike[str] | None,
     ids: Sequence[Any] | None,
+    *,
     config: Config,
     progress: Progress | bool | None,
     page: str | None,
+    engine: Any,
 ) -> Report:
     """Remove repeated paragraphs or lines: `deduplicate` with `level`."""
     from neardup.jobs import sections
@@ -175,6 +180,7 @@ def _remove_sections(
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source)
         if paths is None:
+            _check_files_on_spark(chosen)
             check_in_memory(chosen, out=out, report=page)
             return sections.find_in_memory(source, ids, chosen, watch)
         if out is None and page:
@@ -183,7 +189,17 @@ def _remove_sections(
             )
         from neardup.jobs.section_files import deduplicate_files
 
-        return from_files(partial(deduplicate_files, paths, chosen, watch, page), ids, out)
+        job = partial(deduplicate_files, paths, chosen, watch, page=page, engine=engine)
+        return from_files(job, ids, out)
+
+
+def _check_files_on_spark(config: Config) -> None:
+    """Raise if a search in texts in memory, or in a DataFrame, is to run on Spark."""
+    if config.engine == "spark":
+        raise ConfigError(
+            "on Spark, a search in texts needs files as the source",
+            hint="write the documents to Parquet, and pass the folder",
+        )
 
 
 def find_pairs(
@@ -256,6 +272,7 @@ def find_passages(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | bool | None = None,
+    engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> PassagesReport:
     """Find every place where at least `min_words` consecutive words of a document also stand in an earlier one.
@@ -269,6 +286,7 @@ def find_passages(
         ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
+        engine: where to run, as for `deduplicate`; on Spark the source must be files.
         settings: fields of Config by name: min_words, group_column, against, cut, keep, min_count and
             others.
 
@@ -281,16 +299,19 @@ def find_passages(
     """
     from neardup.jobs import passages
 
-    chosen = passages.check_settings(Config.of(config, **settings))
+    given, cluster = _named_engine(source, engine, config, settings)
+    chosen = passages.check_settings(given)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source)
         if paths is None:
+            _check_files_on_spark(chosen)
             check_in_memory(chosen, out=out)
             return passages.find_in_memory(source, ids, chosen, watch)
         from neardup.jobs.passage_files import find_in_files
 
-        found = from_files(partial(find_in_files, paths, chosen, watch), ids, out)
+        job_on = partial(find_in_files, paths, chosen, watch, engine=cluster)
+        found = from_files(job_on, ids, out)
         return cast("PassagesReport", found)
 
 
@@ -301,6 +322,7 @@ def decontaminate(
     ids: Sequence[Any] | None = None,
     config: Config | None = None,
     progress: Progress | bool | None = None,
+    engine: Any = None,
     **settings: Unpack[RunSettings],
 ) -> ContaminationReport:
     r"""Find the items of benchmarks, such as test questions, that documents contain, also with small edits.
@@ -314,6 +336,7 @@ def decontaminate(
         ids: one id per document; by default, the id column of a table, otherwise the position.
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
+        engine: where to run, as for `deduplicate`; on Spark the source must be files.
         settings: fields of Config by name: against, the files with the items, item_column, threshold, rule, remove,
             cut, around, mark, weights_from and others.
 
@@ -328,15 +351,18 @@ def decontaminate(
     """
     from neardup.jobs import decontaminate as job
 
-    chosen = job.check_settings(Config.of(config, **settings))
+    given, cluster = _named_engine(source, engine, config, settings)
+    chosen = job.check_settings(given)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)
         paths = paths_of(source)
         if paths is None:
+            _check_files_on_spark(chosen)
             return job.find_in_memory(source, ids, out, chosen, watch)
         from neardup.jobs.decontaminate_files import find_in_files
 
-        found = from_files(partial(find_in_files, paths, chosen, watch), ids, out)
+        job_on = partial(find_in_files, paths, chosen, watch, engine=cluster)
+        found = from_files(job_on, ids, out)
         return cast("ContaminationReport", found)
 
 
@@ -388,6 +414,7 @@ def neighbours(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     given, cluster = _choose_engine(source, engine, config, settings)
     check_no_text_out(given, "neighbours are no run")
     check_counts_all(given, "neighbours are found by all shingles")
+    check_not_long(given)
     wanted = nearest.check_wanted(k, contained, given)
     source, chosen = items_or_source(source, items, given)
     if isinstance(source, in_memory.ItemSets) and queries is not None:
@@ -433,6 +460,7 @@ def plan(
     if source is None and items is None:
         return plan_for(chosen)
     check_counts_all(chosen, "a forecast reads a sample")
+    check_not_long(chosen)
     source, chosen = items_or_source(source, items, chosen)
     from neardup.jobs import forecast
 
@@ -475,6 +503,7 @@ def tune(
     from neardup.jobs import tune as job
 
     chosen = Config.of(config, **settings)
+    check_not_long(chosen)
     source, chosen = items_or_source(source, items, chosen)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)

@@ -9,7 +9,7 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from neardup.config import Config
 from neardup.config.checks import check_int
 from neardup.errors import ConfigError, NotStoredError
 from neardup.theory.plan import Plan
+
+if TYPE_CHECKING:
+    from neardup.jobs.sources import Sources
 
 # The version of report.json; version 1 lacked the keys `schema` and `files`.
 REPORT_SCHEMA: Final = 2
@@ -368,6 +371,22 @@ class Report:
             }
         )
 
+    def sources(self, *, by: str | None = None) -> Sources:
+        """Return where the removed documents come from, and where the documents are for which they were removed.
+
+        Args:
+            by: "file", "id" (the part before the first ":" or "@", or the host of a URL), or a column, of which a date
+                counts by its month; without it, the first of these that has 2 to 50 values.
+
+        >>> from neardup import deduplicate
+        >>> pages = {"old:1": "a rose is a rose", "new:1": "A rose is a rose!", "new:2": "something else"}
+        >>> deduplicate(pages).sources(by="id").cells.to_pylist()
+        [{'source': 'new', 'kept_source': 'old', 'removed': 1}]
+        """
+        from neardup.jobs.sources import find_sources  # the only job that a report calls
+
+        return find_sources(self, by)
+
     def as_dict(self) -> dict[str, Any]:
         """Return what report.json holds."""
         return {
@@ -400,13 +419,14 @@ class Report:
             "audit": None if self.audit is None else self.audit.as_dict(),
         } | ({"engine": self.engine} if self.engine else {})
 
-    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True, by: str | None = None) -> str:
         r"""Return the report as one self-contained HTML page.
 
         Args:
             limit: the maximum size of the page, in bytes or as "20MB"; shows a sample of the
                 clusters if not all fit.
             text: whether to include the texts of the documents.
+            by: the sources that the page shows first, as for `sources`.
 
         >>> from neardup import deduplicate
         >>> deduplicate(["a rose is a rose", "A rose is a rose!"]).to_html().partition("\n")[0]
@@ -416,7 +436,7 @@ class Report:
             make_html,  # the only place where a report imports the page
         )
 
-        return make_html(self, limit=limit, text=text)
+        return make_html(self, limit=limit, text=text, by=by)
 
     def _repr_html_(self) -> str:
         """Show the report in a notebook: counts, the plan, warnings, and some removed documents or pairs."""
@@ -554,12 +574,12 @@ class PartsReport(Report):
         names = ("num_parts", "num_words", "removed_words")
         return super().as_dict() | {"parts": {name: getattr(self, name) for name in names}}
 
-    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True, by: str | None = None) -> str:
         """Return the counts, and the places with most removed copies, as a page of their own.
 
         `limit` and `text` have no effect on it.
         """
-        del limit, text
+        del limit, text, by
         return html_view.page(f"Repeated {self.config.level}s", self._repr_html_())
 
     def _repr_html_(self) -> str:
@@ -633,12 +653,12 @@ class ContaminationReport(Report):
         """Every benchmark: items, found, too_short, documents."""
         return self._table("benchmarks", "this run stored no benchmarks", _SEARCH)
 
-    def to_html(self, *, limit: int | str = "3MB", text: bool = True) -> str:
+    def to_html(self, *, limit: int | str = "3MB", text: bool = True, by: str | None = None) -> str:
         """Return the benchmarks, the items that were found and the documents with them as a page of their own.
 
         It lists the most frequent items; `limit` and `text` have no effect on it.
         """
-        del limit, text
+        del limit, text, by
         return html_view.page("Items of benchmarks in documents", self._repr_html_())
 
     def _repr_html_(self) -> str:

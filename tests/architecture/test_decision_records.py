@@ -59,7 +59,11 @@ def missing_pages(text):
     cited = {name.rstrip(".") for name in re.findall(r"docs/[\w./-]+", text)}
     cited |= set(re.findall(r"\b[A-Z]+\.md\b", text))
     return {
-        name for name in cited if not (root / name).exists() and not list(root.glob(f"{name}-*.md"))
+        name
+        for name in cited
+        if not (root / name).exists()
+        and not list(root.glob(f"{name}-*.md"))
+        and not list((root / "src").rglob(name))  # a page of the package
     }
 
 

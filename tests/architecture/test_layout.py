@@ -105,6 +105,39 @@ def test_the_path_of_a_document_names_functions_that_exist():
     assert gone == []
 
 
+def texts_of(tree):
+    """The texts of a module that are no docstrings, each with its line; values in an f-string are left out."""
+    inner = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            inner.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            inner |= {id(child) for child in ast.walk(node)}
+            parts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+            yield node.lineno, "".join(parts)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.lineno, node.value
+
+
+COMMAND = re.compile(r"`neardup [^`]*`|neardup [a-z]+( -[\w-]+)+")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-o\b)")
+
+
+def test_the_library_names_settings_and_only_the_command_line_options():
+    assert OPTION.search(COMMAND.sub("", "see `neardup dedup --pairs`; choose another -o"))
+    assert not OPTION.search(COMMAND.sub("", "see `neardup dedup --pairs`; pass pairs=True"))
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}: {text}"
+        for path in FILES
+        # The server is only started by its command.
+        if not {"cli", "service"} & set(path.relative_to(PACKAGE).parts)
+        for line, text in texts_of(ast.parse(path.read_text("utf-8")))
+        if OPTION.search(COMMAND.sub("", text))
+    ]
+    assert found == []
+
+
 def imported_names(path):
     """What a script imports from the package, as (module, name)."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -90,3 +90,18 @@ def test_main_content_is_found_on_pages_that_nothing_was_tuned_on(benchmark):
     said = (ROOT / "docs" / "files.md").read_text("utf-8")
     for figure in (reported["F1"], reported["F1 of chapters"]):
         assert f"{figure:.3f}".lstrip("0") in said
+
+
+def test_the_recipe_for_essays_is_the_one_that_was_measured(benchmark):
+    copies = benchmark.real_copies
+    row = re.search(r"^\| find copied essays .*$", README.read_text("utf-8"), re.MULTILINE)[0]
+    assert all(f"--{name} {value}" in row for name, value in copies.RECIPE.items())
+    measured = benchmark.read_results()["copies"]
+    own, _, whole, _ = measured["rows"]
+    assert copies.SETTINGS[own["settings"]] == copies.RECIPE
+    assert own["found"]["no-plagiarism"] == 0
+    verbatim = own["found"]["no-obfuscation"] / measured["labelled"]["no-obfuscation"]
+    assert verbatim > 0.8
+    assert whole["found"]["no-obfuscation"] <= 0.01 * measured["labelled"]["no-obfuscation"]
+    guide = (ROOT / "docs" / "guides" / "plagiarism.md").read_text("utf-8")
+    assert f"{verbatim:.0%}".replace("%", " %") in guide

@@ -29,7 +29,7 @@ def test_every_setting_is_an_option_of_dedup_and_nothing_else_is():
     own = {"inputs", "files_from", "out", "update", "report", "as_json", "quiet"}
     of_passages = {"cut"}
     of_items = {"item_column", "rule", "weights_from", "around", "remove"}
-    of_pairs = {"one_to_one"}
+    of_pairs = {"one_to_one", "long"}
     of_dedup = set(FIELDS) - of_passages - of_items - of_pairs
     assert {parameter.name for parameter in dedup.params} == of_dedup | own
     assert set(options.SETTINGS) == set(FIELDS)

@@ -58,6 +58,7 @@ DEFAULTS = {
     "text_column": None,
     "id_column": None,
     "items_column": None,
+    "long": False,
     "vector_column": None,
     "group_column": None,
     "format": None,
@@ -131,6 +132,7 @@ OTHER_VALUES = {
     "text_column": "page",
     "id_column": "key",
     "items_column": "basket",
+    "long": True,
     "vector_column": "embedding",
     "group_column": "language",
     "format": "lines",
@@ -179,7 +181,7 @@ NEVER_CHANGE_A_RESULT = (
 NOT_TOGETHER = (
     *("ignore_common", "common_by", "text_out"),
     *("passages", "edits", "one_to_one", "against_items_column"),
-    "items_column",
+    *("items_column", "long"),
     "dry_run",
     "cut",
     "measure",
@@ -200,6 +202,7 @@ NEEDS = {
     "against_items_column": {"against": "old", "items_column": "basket"},
     "against_id_column": {"against": "old"},
     "edits": {"passages": True},
+    "long": {"items_column": "item"},
 }
 NO_NUMBERS = ["0.8", None, True, [0.5], 1j, decimal.Decimal("0.5"), np.array([0.5, 0.6]), object]
 NO_WHOLE_NUMBERS = ["5", 5.0, True, [5], math.nan, np.array([5, 6])]
@@ -255,6 +258,7 @@ BAD_VALUES = {
     "text_column": [1, [], ["text", 1], b"text", True],
     "id_column": [1, ["id"], b"id", True],
     "items_column": [1, ["items"], b"items", True],
+    "long": NO_FLAGS,
     "vector_column": [1, ["vector"], b"vector", True],
     "group_column": [1, ["group"], b"group", True],
     "format": ["xml", "JSONL", "", 1, True],

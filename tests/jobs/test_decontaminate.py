@@ -610,7 +610,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path):
         ({"item_column": None}, "has no column named text"),
         ({"threshold": 0.1}, "`threshold` must be at least 0.25"),
         ({"unit": "char"}, "`unit` 'char' does not apply to decontamination"),
-        ({"engine": "spark"}, "`engine` 'spark' does not apply"),
+        ({"engine": "spark"}, "on Spark, a search in texts needs files"),
         ({"rule": "ngram8"}, "`rule` must be"),
         ({"rule": "ngram13", "threshold": 0.9}, "`threshold` does not apply to the rule"),
         ({"remove": True, "cut": True}, "`remove` and `cut` cannot be combined"),

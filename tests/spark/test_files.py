@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -18,6 +17,7 @@ import neardup
 from neardup.cli.main import commands
 from support.corpora import EVERY_PAIR, cut, rows, write_rows
 from support.spark_corpora import contents, write_corpus
+from support.spark_processes import workers_of
 
 pytestmark = pytest.mark.slow("jobs of Spark")
 
@@ -188,25 +188,6 @@ def test_the_command_line_runs_on_spark_and_names_the_first_bad_row(tmp_path):
     assert said.exit_code != 0
     assert "one.jsonl, row 31 cannot be used: broken JSON" in str(said.exception)
     assert not (tmp_path / "out").exists()
-
-
-def workers_of(driver):
-    """The processes that run tasks, all below the driver."""
-    parents = {}
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended
-            pid = int(status.parent.name)
-            rest = status.read_text().rpartition(")")[2].split()
-            parents[pid] = int(rest[1])
-            if b"CoarseGrainedExecutorBackend" in (status.parent / "cmdline").read_bytes():
-                found.append(pid)
-    return sorted(pid for pid in found if driver in ancestors(pid, parents))
-
-
-def ancestors(pid, parents):
-    while pid := parents.get(pid, 0):
-        yield pid
 
 
 @pytest.mark.long

@@ -362,6 +362,32 @@ def test_the_theme_changes_and_print_hides_controls(tab):
     assert page.is_visible("h1")
 
 
+def test_the_matrix_of_sources_has_the_numbers_of_the_table_and_opens_clusters(browser, tmp_path):
+    pages = {f"new:{number}": f"these are the words of page {number % 9}" for number in range(30)}
+    pages |= {f"old:{number}": f"these are the words of page {number}" for number in range(12)}
+    report = neardup.deduplicate(pages)
+    (tmp_path / "run.html").write_text(report.to_html(by="id"), "utf-8")
+    sources = report.sources(by="id")
+    tab = Tab(browser, f"file://{tmp_path / 'run.html'}")
+    page = tab.open()
+    assert page.inner_text("#whence") == sources.sentence()
+    shown = page.locator(".matrix tbody tr").all_inner_texts()
+    rows = {line.split()[0]: line.split()[1:] for line in shown}
+    for row in sources.table.to_pylist():
+        told = rows[row["source"]]
+        assert told[:2] == [str(row["documents"]), f"{100 * row['removed_share']:.0f}"]
+    cells = {one["source"]: str(one["removed"]) for one in sources.cells.to_pylist()}
+    assert {name: line[3] for name, line in rows.items()} == cells
+    label = page.get_attribute(".matrix a >> nth=1", "aria-label")
+    assert label == "9 documents removed from old because of new"
+    page.click(".matrix a >> nth=1")
+    page.wait_for_selector(
+        "text=Only clusters with a document of old that was removed because of one of new."
+    )
+    page.wait_for_selector("text=9 clusters")
+    tab.close()
+
+
 def test_print_shows_charts_in_light_colours(browser, report_path):
     tab = Tab(browser, f"file://{report_path}", color_scheme="dark")
     page = tab.open()

@@ -133,7 +133,7 @@ def test_without_pairs_the_page_says_how_to_get_them():
     info = data_of(neardup.deduplicate(["a b c d e f", "a b c d e f"]).to_html())["info"]
     assert info["slider"] == {
         "steps": [],
-        "hint": "Run `neardup dedup` with `--pairs` to see what a higher threshold would remove.",
+        "hint": "Run `neardup dedup --pairs` to see what a higher threshold would remove.",
     }
 
 

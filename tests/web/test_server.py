@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
+from starlette.testclient import TestClient
 
 import neardup
 from neardup.errors import ConfigError
@@ -250,6 +251,7 @@ def test_no_route_takes_a_path_or_an_address(server, index_server):
         "limit",
         "sort",
         "search",
+        "cell",
         "key",
         "a",
         "b",
@@ -466,6 +468,34 @@ def test_the_page_of_an_index_cuts_a_very_long_id_and_can_copy_it(browser, start
     page.wait_for_selector("text=Copied")
     assert page.evaluate("navigator.clipboard.readText()") == long_ids.MEGABYTE
     tab.close()
+
+
+def test_clusters_are_filtered_by_two_sources(tmp_path):
+    rows = [
+        {"id": f"new:{at}", "text": f"these are the words of page {at % 9}"} for at in range(30)
+    ]
+    rows += [{"id": f"old:{at}", "text": f"these are the words of page {at}"} for at in range(12)]
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    report = neardup.deduplicate(tmp_path / "pages.jsonl", out=tmp_path / "clean")
+    served = open_served(str(tmp_path / "clean"))
+    client = TestClient(make_app(served), base_url="http://127.0.0.1:8321")
+    [sources] = client.get("/v1/info").json()["sources"]
+    removed = report.removed.to_pylist()
+    for source, kept_source, number in sources["cells"]:
+        names = sources["names"][source], sources["names"][kept_source]
+        own = [
+            one
+            for one in removed
+            if (one["doc_id"].partition(":")[0], one["kept_id"].partition(":")[0]) == names
+        ]
+        assert len(own) == number
+        cell = {"cell": f"0/{source}/{kept_source}"}
+        found = client.get("/v1/clusters", params=cell).json()
+        assert found["total"] == len({one["kept_id"] for one in own})
+        assert {row["id"] for row in found["rows"]} == {one["kept_id"] for one in own}
+    assert client.get("/v1/clusters", params={"cell": "9/0/0"}).status_code == 404
+    assert client.get("/v1/clusters", params={"cell": "x"}).status_code == 422
+    served.close()
 
 
 def test_the_list_of_routes_has_the_style_of_the_page(browser, server):

@@ -24,7 +24,7 @@ _SETTINGS: Final = (
         "exclude",
     ),
     *("remove", "cut", "around", "min_left", "mark"),
-    *("dry_run", "overwrite", "strict", "memory", "threads"),
+    *("dry_run", "overwrite", "strict", "engine", "master", "spark_conf", "memory", "threads"),
 )
 
 

@@ -139,6 +139,9 @@ SETTINGS: Final = {
     "items_column": _Setting(
         COLUMNS, "Column with a list of items to compare instead of a text.", "NAME"
     ),
+    "long": _Setting(
+        COLUMNS, "Rows of --items-column have one item each; those with the same id are one set."
+    ),
     "vector_column": _Setting(
         COLUMNS, "Column with the vectors. Default: vector or embedding.", "NAME"
     ),

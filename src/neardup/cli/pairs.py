@@ -19,6 +19,7 @@ from neardup.config import Config
     *options.RUN_SETTINGS,
     *options.PASSAGE_SETTINGS,
     "one_to_one",
+    "long",
     "audit",
     "overwrite",
 )
@@ -27,7 +28,8 @@ from neardup.config import Config
 def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
     """List every pair of similar documents: doc_a, doc_b, similarity.
 
-    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs).
+    INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs). With
+    --passages and no --threshold, every pair that shares a passage is listed, however little of the documents it is.
 
     \b
     Examples:
@@ -37,6 +39,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs new.jsonl -o pairs.jsonl --against old.jsonl   also pairs with old documents
       neardup pairs ours.csv -o links.csv --against theirs.csv --one-to-one
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
+      neardup pairs orders.csv -o pairs.csv --items-column item --id-column customer --long
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
       neardup pairs essays/ -o pairs.jsonl --passages --edits      who copied what from whom
       neardup pairs clean -o pairs.jsonl                           the pairs stored by a run with --pairs

@@ -25,7 +25,8 @@ _SETTINGS: Final = (
         "cut",
         "mark",
     ),
-    *("dry_run", "overwrite", "strict", "memory", "threads"),
+    *("dry_run", "overwrite", "strict", "engine", "master", "spark_conf"),
+    *("memory", "threads"),
 )
 
 

@@ -133,9 +133,9 @@ def pairs_summary(report: Report, out: str) -> None:
     """Print how many pairs were found, what the run promises, and where they were written."""
     numbers = report.as_dict()
     num_pairs = report.num_pairs or 0
-    found = (
-        f"{num_pairs:,} pair{'s'[: num_pairs != 1]} with similarity >= {report.config.threshold:g}"
-    )
+    found = counted(num_pairs, "pair")
+    if report.plan.shared_words is None:
+        found += f" with similarity >= {report.config.threshold:g}"
     beside = f"{out}.rejected.jsonl"
     see = f", see {beside}" if Path(beside).exists() else ""
     if numbers["rejected"]:

@@ -28,10 +28,23 @@ from neardup.cli import options
     default="3MB",
     metavar="SIZE",
 )
+@options.option(
+    "--by",
+    what="Count sources first by this column, or by file or id.",
+    metavar="COLUMN",
+)
 @options.option("--no-text", what="Leave the texts of the documents out.", is_flag=True)
 @options.option("--overwrite", what="Replace an existing file.", is_flag=True)
 @options.quiet("Show no progress and no summary.")
-def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, quiet: bool) -> None:
+def report(
+    out: str,
+    target: str,
+    limit: str,
+    by: str | None,
+    no_text: bool,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
     """Write a finished run as one HTML file: what was removed and why, or which pairs, with the texts side by side.
 
     OUT is the folder that `neardup dedup` wrote, PAIRS the file that `neardup pairs` wrote, with FILE.report.json
@@ -42,6 +55,7 @@ def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, qu
     Examples:
       neardup report clean -o report.html
       neardup report pairs.csv -o pairs.html                  all pairs, most similar first
+      neardup report clean -o report.html --by source         where duplicates come from, by a column
       neardup report clean -o report.html --limit 20MB        more clusters and longer texts
       neardup report clean -o report.html --no-text           to share without the documents
     """  # noqa: D301 - click reads the backspace
@@ -54,8 +68,10 @@ def report(out: str, target: str, limit: str, no_text: bool, overwrite: bool, qu
         from neardup.web.report_file import check_limit, write_html
 
         check_limit(limit)
+        loaded = api.load(out)
         size = write_html(
-            api.load(out), Path(target), limit=limit, text=not no_text, overwrite=overwrite
+            loaded, Path(target), limit=limit, text=not no_text, by=by, overwrite=overwrite
         )
+        told = [] if by is None else [visible(str(loaded.sources(by=by)))]
     if not quiet:
-        render.lines([f"Written to {visible(target)}: {format_bytes(size)}."])
+        render.lines([*told, f"Written to {visible(target)}: {format_bytes(size)}."])

@@ -30,6 +30,7 @@ _NAMES: Final = frozenset(
         "containment",
         "since",
         "limit",
+        "by",
         "host",
     }
 )

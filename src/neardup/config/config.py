@@ -161,7 +161,8 @@ class Config(_BesidesSettings):
         decisions: a file with decisions about single documents, exported from the page of a run:
             `keep` documents are kept, `remove` documents are removed, whatever they are similar to.
         pairs: also store every found pair, not only the match of each removed document.
-        passages: also list the passages that two texts share, for every pair or comparison.
+        passages: also list the passages that two texts share, for every pair or comparison;
+            `find_pairs` without a threshold lists every pair that shares one.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
         min_words: the least number of words of a passage; with `edits`, of those that agree; with
             `level`, of a paragraph or line. None means 8, and 18 with `edits`; of a repeated passage, 50.
@@ -187,6 +188,7 @@ class Config(_BesidesSettings):
         position.
         items_column: the column with a list of items (or items separated by white space) to compare
         instead of a text.
+        long: rows of `items_column` have one item each; those with the same id are one set.
         vector_column: the column with the vectors; None takes vector or embedding.
         group_column: compare only documents with the same value in this column.
         format: the format of all files, regardless of extension: "jsonl", "csv", "parquet",
@@ -272,6 +274,7 @@ class Config(_BesidesSettings):
     text_column: str | tuple[str, ...] | None = None
     id_column: str | None = None
     items_column: str | None = None
+    long: bool = False
     vector_column: str | None = None
     group_column: str | None = None
     format: FormatName | None = None

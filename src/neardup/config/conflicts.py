@@ -26,6 +26,7 @@ def check_together(config: Any) -> None:
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
     _check_passages(config)
+    _check_long(config)
     if config.keep_globs and config.engine == "spark":
         raise ConfigError(
             f"`keep` {config.keep!r} is not supported on Spark",
@@ -47,6 +48,22 @@ def check_together(config: Any) -> None:
             "`mark` and `dry_run` cannot be combined: a dry run writes no rows",
             hint="leave one out",
         )
+
+
+def _check_long(config: Any) -> None:
+    if not config.long:
+        return
+    if config.items_column is None or config.measure not in SET_MEASURES:
+        raise ConfigError(
+            "`long` needs `items_column`, the column with one item a row, and a measure of sets",
+            hint="items_column='item', for example",
+        )
+    for name, value in (("against", config.against), ("engine", config.engine == "spark")):
+        if value:
+            raise ConfigError(
+                f"`long` and `{name}` cannot be combined: sets are grouped on this machine, in one input",
+                hint=f"leave `{name}` out, or store each set in a row",
+            )
 
 
 def _check_text_out(config: Any) -> None:

@@ -64,6 +64,7 @@ class RunSettings(TypedDict, total=False):
     text_column: str | Sequence[str] | None
     id_column: str | None
     items_column: str | None
+    long: bool
     vector_column: str | None
     group_column: str | None
     format: FormatName | None

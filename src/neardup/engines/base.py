@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -110,6 +110,34 @@ class Documents(Source, Protocol):
     @property
     def num_reference_parts(self) -> int:
         """Parts below this hold the reference documents."""
+
+
+# What a scan of a part takes to a worker, and what it brings back.
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class PartScan(Protocol):
+    """A look at every document, whose findings the object holds.
+
+    Where other processes look, each gets what `part_of` returns for the rows of its part, makes a scan of it with
+    `make`, and brings back what that has `found`, which is merged here.
+    """
+
+    def look(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Look at some documents; return schema.COUNTS, or the rows of another table; thread-safe."""
+
+    def part_of(self, first: int, stop: int) -> Arrays | None:
+        """Return what a scan of the rows from `first` to `stop` needs; None if it has nothing to look for."""
+
+    @property
+    def make(self) -> Callable[[Arrays], PartScan]:
+        """Return a function that makes a scan of a part; it can be pickled."""
+
+    def found(self) -> Arrays:
+        """Return what was found."""
+
+    def merge(self, first: int, stop: int, found: Arrays) -> None:
+        """Add what was found in the rows from `first` to `stop`."""
 
 
 class TableView(NamedTuple):

@@ -56,6 +56,7 @@ _OF_RUNS: Final = frozenset(
             "engine",
             "master",
             "spark_conf",
+            "long",
             "per_cluster",
             "level",
         ),

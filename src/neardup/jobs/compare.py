@@ -311,6 +311,15 @@ def check_no_text_out(config: Config, reason: str) -> None:
         )
 
 
+def check_not_long(config: Config) -> None:
+    """Raise if rows are to be grouped to sets, which only lists of pairs do."""
+    if config.long:
+        raise ConfigError(
+            "`long` is for lists of pairs of files",
+            hint="call neardup.find_pairs, or store each set in a row",
+        )
+
+
 def check_counts_all(config: Config, reason: str) -> None:
     """Raise if the settings ignore common shingles, where these cannot be counted."""
     if config.ignore_common is not None:

@@ -88,14 +88,14 @@ def find_containment(
         found = engine.map_table(
             "containers", sketches, ["row"], where, make_step, schema.CONTAINMENT_BATCHES
         )
-        row_pairs = _sorted(found, engine, watch)
+        row_pairs = sort_pairs(found, engine, watch)
     return PipelineOutcome(
         plan=plan,
         selection=schema.SELECTION.empty_table(),
         row_pairs=row_pairs,
         exact_duplicates=0,
-        pairs_verified=_sum(found, "found"),
-        comparisons=_sum(found, "compared"),
+        pairs_verified=total_of(found, "found"),
+        comparisons=total_of(found, "compared"),
         only_ignored=only_ignored,
         selects=False,
         pair_columns=schema.CONTAINMENT_PAIRS,
@@ -145,21 +145,21 @@ def remove_containers(
         selection = pa.Table.from_batches(chosen, schema=schema.CONTAINMENT_SELECTION).sort_by(
             "row"
         )
-        row_pairs = _sorted(found, engine, watch) if config.pairs else None
+        row_pairs = sort_pairs(found, engine, watch) if config.pairs else None
     return PipelineOutcome(
         plan=plan,
         selection=selection,
         row_pairs=row_pairs,
         exact_duplicates=count_equal(selection),
-        pairs_verified=_sum(found, "found"),
-        comparisons=_sum(found, "compared"),
+        pairs_verified=total_of(found, "found"),
+        comparisons=total_of(found, "compared"),
         only_ignored=only_ignored,
         pair_columns=schema.CONTAINMENT_PAIRS,
         sketches=sketches,
     )
 
 
-def _sum(found: BatchTable, name: str) -> int:
+def total_of(found: BatchTable, name: str) -> int:
     """Add up a column of a table of schema.CONTAINMENT_BATCHES."""
     return sum(batch.column(name)[0].as_py() for batch in found.batches([name]))
 
@@ -176,7 +176,8 @@ def pairs_in(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def _sorted(found: BatchTable, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
+def sort_pairs(found: BatchTable, engine: LocalEngine, watch: Watch) -> Iterator[pa.RecordBatch]:
+    """Return the pairs in a table of schema.CONTAINMENT_BATCHES, in input order; warn if there are very many."""
     pipeline.warn_of_many(sum(pairs.num_rows for pairs in _pairs_of(found)), watch)
     return engine.sort(
         _pairs_of(found), schema.CONTAINMENT_PAIRS, schema.row_order(schema.CONTAINMENT_PAIRS)

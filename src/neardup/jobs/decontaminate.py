@@ -8,7 +8,7 @@ The documents are read twice, and those with spans once more to locate them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.config import Config
-from neardup.engines.base import Documents
+from neardup.engines.base import Arrays, Documents
 from neardup.engines.local.engine import LocalEngine
 from neardup.errors import ConfigError, DataError
 from neardup.events import Watch
@@ -49,7 +49,6 @@ from neardup.theory.plan import plan_for
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
-_NOTHING: Final = pa.schema([("count", pa.int64())])
 FOUND: Final = "found"
 CLEAN: Final = "clean"
 TOO_SHORT: Final = "too_short"
@@ -67,7 +66,6 @@ _FIXED: Final[dict[str, Any]] = {
     "decisions": None,
     "pairs": False,
     "audit": False,
-    "engine": "local",
 }
 _WRITES: Final = ("remove", "cut", "mark")
 
@@ -292,18 +290,16 @@ def find(
 ) -> Found:
     """Find every span of the documents that covers an item."""
     finder = _finder_of(items, config)
+    counting = ItemCounts(finder, config)
     stored = read_counts(config)
-
-    def count(batch: pa.RecordBatch) -> pa.RecordBatch:
-        words, ends = words_of(batch.column("text"), config)
-        finder.count(words, ends)
-        return pa.record_batch(
-            [batch.column("row"), pa.array(np.diff(ends))], schema=schema.WORD_COUNTS
-        )
 
     with watch.stage("count", documents.total, documents.unit) as advance:
         table = engine.map_documents(
-            documents, lambda batch, _: count(batch), schema.WORD_COUNTS, advance
+            documents,
+            lambda batch, _: counting.look(batch),
+            schema.WORD_COUNTS,
+            advance,
+            gather=counting,
         )
     num_documents = sum(batch.num_rows for batch in table.batches(["row"]))
     if stored is not None:
@@ -311,10 +307,47 @@ def find(
     elif finder.num_documents != num_documents:  # an interrupted run has read some parts
         finder.set_counts(np.zeros_like(finder.counts), 0)
         with watch.stage("count again", documents.total, documents.unit) as advance:
-            engine.scan_documents(documents, count, schema.WORD_COUNTS, advance)
+            engine.scan_parts(documents, counting, advance, schema.WORD_COUNTS)
     finder.weigh()
     hits = _hits(documents, finder, config, engine, watch)
     return _located(hits, items, finder, documents, config, engine, watch)
+
+
+class ItemCounts:
+    """Counts the documents that have each word of items."""
+
+    def __init__(self, finder: ItemSearch, config: Config) -> None:
+        self._finder = finder
+        self._config = config
+
+    def look(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Count some documents; return schema.WORD_COUNTS."""
+        words, ends = words_of(batch.column("text"), self._config)
+        self._finder.count(words, ends)
+        columns = [batch.column("row"), pa.array(np.diff(ends))]
+        return pa.record_batch(columns, schema=schema.WORD_COUNTS)
+
+    def part_of(self, first: int, stop: int) -> Arrays:
+        """Return nothing: every document is counted."""
+        del first, stop
+        return {}
+
+    @property
+    def make(self) -> Callable[[Arrays], ItemCounts]:
+        """Return a function that makes a scan of a part."""
+        finder = self._finder.uncounted()
+        config = self._config
+        return lambda _: ItemCounts(finder.uncounted(), config)
+
+    def found(self) -> Arrays:
+        """Return the counts."""
+        finder = self._finder
+        return {"counts": finder.counts, "documents": np.array(finder.num_documents)}
+
+    def merge(self, first: int, stop: int, found: Arrays) -> None:
+        """Add the counts of a part."""
+        del first, stop
+        self._finder.add_counts(found["counts"], int(found["documents"]))
 
 
 def _finder_of(items: Items, config: Config) -> ItemSearch:
@@ -369,12 +402,8 @@ def _located(
         numbers[by_item], item_first[by_item], item_last[by_item], word_spans.NO_SPANS, config
     )
     with watch.stage("locate", documents.total, documents.unit) as advance:
-
-        def locate(batch: pa.RecordBatch) -> pa.RecordBatch:
-            return pa.record_batch([pa.array([locator.locate(batch)])], schema=_NOTHING)
-
         if rows.size:
-            engine.scan_documents(documents, locate, _NOTHING, advance)
+            engine.scan_parts(documents, locator, advance)
             item_rows = pa.array(np.arange(len(items.texts)))
             item_locator.locate(pa.record_batch({"row": item_rows, "text": items.texts}))
     with_hits, at = np.unique(rows, return_index=True)

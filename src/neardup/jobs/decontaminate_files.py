@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,9 @@ class ContaminationFolder(RunFolder):
         return passage_tables.load_table(self.target, name)
 
 
-def find_in_files(paths: Sequence[str], config: Config, watch: Watch, out: str) -> Report:
+def find_in_files(
+    paths: Sequence[str], config: Config, watch: Watch, out: str, *, engine: Any = None
+) -> Report:
     """Find the items of benchmarks in files and write what was found to a folder.
 
     A run that an earlier start has already published is loaded.
@@ -58,6 +60,10 @@ def find_in_files(paths: Sequence[str], config: Config, watch: Watch, out: str) 
     with begin(output, paths, config, watch) as setup:
         if setup is None:
             return load_run(output.target)
+        if config.engine == "spark":
+            from neardup.jobs.text_files_on_spark import ContaminationOnSpark
+
+            return ContaminationOnSpark(setup, engine).run(watch)
         return ContaminatedFiles(setup).run(watch)
 
 

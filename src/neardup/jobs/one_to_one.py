@@ -9,13 +9,19 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.jobs.containment import pipeline_for
+from neardup.jobs.sharing import asks_sharing, find_sharing, sharing_settings
 from neardup.pipeline import Pipeline, PipelineOutcome
 from neardup.stages.best_partners import best_partners
 from neardup.theory.plan import Plan
 
 
 def pairs_pipeline(config: Config) -> tuple[Config, Pipeline]:
-    """Return the settings and the pipeline of a run that lists pairs: all, or those of best partners."""
+    """Return the settings and the pipeline of a run that lists pairs.
+
+    All similar ones, those of best partners, or those that share a passage.
+    """
+    if asks_sharing(config):
+        return sharing_settings(config), find_sharing
     find = pipeline_for(config)
     if not config.one_to_one:
         return config, find

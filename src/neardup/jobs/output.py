@@ -146,7 +146,7 @@ class PairsFile:
             if path.exists() and path.name not in listed:
                 raise DataError(
                     f"{path} already exists and was not written by neardup, so it is not overwritten",
-                    hint="choose another -o, or delete it yourself",
+                    hint="choose another `out`, or delete it yourself",
                 )
 
     def load(self, name: str) -> pa.Table | None:

@@ -126,7 +126,7 @@ def with_passages_in_memory(
         return outcome
     texts = TextsInMemory(documents)
     batches: Iterable[pa.RecordBatch] = outcome.row_pairs or ()
-    return _replaced(outcome, _aligned(batches, outcome.pair_columns, texts, config, engine))
+    return _replaced(outcome, _aligned(batches, outcome, texts, config, engine))
 
 
 def with_passages_of_files(
@@ -154,7 +154,7 @@ def with_passages_of_files(
             pairs_file.seek(0)
             texts = TextsOnDisk(reader, is_wanted, texts_file)
             with pa.ipc.open_stream(pairs_file) as stored:
-                yield from _aligned(stored, outcome.pair_columns, texts, config, engine)
+                yield from _aligned(stored, outcome, texts, config, engine)
 
     return _replaced(outcome, batches())
 
@@ -173,18 +173,25 @@ def _replaced(
 
 def _aligned(
     batches: Iterable[pa.RecordBatch],
-    columns: pa.Schema,
+    outcome: PipelineOutcome[pa.Table],
     texts: TextsOfRows,
     config: Config,
     engine: LocalEngine,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield pairs with their passages."""
+    """Yield pairs with their passages; pairs chosen by passages are left out if they have none."""
+    only_shared = outcome.plan.shared_words is not None
     words = _WordsOfRows(texts, config)
-    columns = columns.append(PAIR_PASSAGES)
+    columns = outcome.pair_columns.append(PAIR_PASSAGES)
     for batch in batches:
         for first in range(0, batch.num_rows, _PAIRS_AT_ONCE):
             piece = batch.slice(first, _PAIRS_AT_ONCE)
             found = engine.side_by_side(_aligner(piece, words, config), range(piece.num_rows))
+            if only_shared:
+                has_passages = pa.array([len(passages) > 0 for passages in found], pa.bool_())
+                piece = piece.filter(has_passages)
+                found = [passages for passages in found if len(passages)]
+            if not found:
+                continue
             ends = np.cumsum([0, *map(len, found)]).astype(np.int32)
             listed = pa.ListArray.from_arrays(pa.array(ends), pa.concat_arrays(found))
             yield pa.record_batch([*piece.columns, listed.cast(PAIR_PASSAGES.type)], schema=columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,9 @@ class PassagesFolder(RunFolder):
         return passage_tables.load_table(self.target, name)
 
 
-def find_in_files(paths: Sequence[str], config: Config, watch: Watch, out: str) -> Report:
+def find_in_files(
+    paths: Sequence[str], config: Config, watch: Watch, out: str, *, engine: Any = None
+) -> Report:
     """Find the repeated passages of files and write them to a folder.
 
     A run that an earlier start has already published is loaded.
@@ -55,6 +57,10 @@ def find_in_files(paths: Sequence[str], config: Config, watch: Watch, out: str) 
     with begin(output, paths, config, watch) as setup:
         if setup is None:
             return load_run(output.target)
+        if config.engine == "spark":
+            from neardup.jobs.text_files_on_spark import PassagesOnSpark
+
+            return PassagesOnSpark(setup, engine).run(watch)
         return RepeatedInFiles(setup).run(watch)
 
 

@@ -33,13 +33,12 @@ from neardup.jobs.source import check_in_memory
 from neardup.report import PassagesReport, peak_memory_bytes
 from neardup.search import spans as found_spans
 from neardup.search.located import Bounds, Locator
-from neardup.search.places import PlaceFinder, Stretches, lay_out, link_anchors, store_words
+from neardup.search.places import IslandWords, PlaceFinder, Stretches, lay_out, link_anchors
 from neardup.search.spans import Passages, Spans
 from neardup.stages.anchors import anchors, window_shape
 from neardup.theory.plan import plan_for
 
 I64 = npt.NDArray[np.int64]
-_NOTHING: Final = pa.schema([("count", pa.int64())])
 KEEPS: Final = ("first", "none")
 MAX_WINDOW_WORDS: Final = 10_000
 # Settings that do not apply to passages, and the only value that does.
@@ -56,7 +55,6 @@ _FIXED: Final = {
     "ignore_common": None,
     "text_out": None,
     "audit": False,
-    "engine": "local",
 }
 
 
@@ -185,14 +183,10 @@ def _first_places(
         at, islands, num_words = lay_out(repeated, shape.words, arrays)
         stored = arrays.empty("stored_words", num_words, np.uint64)
 
-    def store(batch: pa.RecordBatch) -> pa.RecordBatch:
-        count = store_words(batch, islands, stored, config)
-        arrays.drop_pages()
-        return pa.record_batch([pa.array([count])], schema=_NOTHING)
-
     with watch.stage("words", documents.total, documents.unit) as advance:
         if num_words:
-            engine.scan_documents(documents, store, _NOTHING, advance)
+            words = IslandWords(islands, stored, config, arrays.drop_pages)
+            engine.scan_parts(documents, words, advance)
     with watch.stage("places", repeated.docs.size, "anchors") as advance:
 
         def after_block(count: int) -> None:
@@ -247,12 +241,8 @@ def _located(
     del chosen, repeated, stretches
     locator = Locator(places, passages, spans, min_words, config, folder, engine.room() // 4)
     with watch.stage("locate", documents.total, documents.unit) as advance:
-
-        def locate(batch: pa.RecordBatch) -> pa.RecordBatch:
-            return pa.record_batch([pa.array([locator.locate(batch)])], schema=_NOTHING)
-
         if places.docs.size:
-            engine.scan_documents(documents, locate, _NOTHING, advance)
+            engine.scan_parts(documents, locator, advance)
     return Found(
         places=places,
         passages=passages,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,13 +49,17 @@ class PartsFolder(RunFolder):
 
 
 def deduplicate_files(
-    paths: Sequence[str], config: Config, watch: Watch, page: str | None, out: str
+    paths: Sequence[str], config: Config, watch: Watch, out: str, *, page: str | None, engine: Any
 ) -> Report:
     """Remove repeated sections from files; a run that an earlier start has already published is loaded."""
     output = PartsFolder(out, page=page)
     with begin(output, paths, config, watch) as setup:
         if setup is None:
             return load_run(output.target)
+        if config.engine == "spark":
+            from neardup.jobs.text_files_on_spark import SectionsOnSpark
+
+            return SectionsOnSpark(setup, engine).run(watch)
         return SectionsOfFiles(setup).run(watch)
 
 

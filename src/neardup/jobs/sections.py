@@ -59,7 +59,6 @@ _FIXED: Final[dict[str, Any]] = {
     "one_to_one": False,
     "audit": False,
     "text_out": None,
-    "engine": "local",
 }
 # Sections that are counted at once.
 _CHUNK: Final = 1 << 20
@@ -85,6 +84,11 @@ def check_settings(config: Config) -> Config:
         config = Config.of(config, threshold=1.0)
     if config.threshold == 1:
         return Config.of(config, method="exact", bands=None, rows=None)
+    if config.engine == "spark":
+        raise ConfigError(
+            f"`level` needs a threshold of 1 on Spark, got {config.threshold:g}",
+            hint="leave `threshold` out, which finds equal words, or use engine='local'",
+        )
     return config
 
 
@@ -170,10 +174,11 @@ def find(
     folder: Path | None = None,
 ) -> Found:
     """Find the repeated sections of some documents; `folder` is for what does not fit in memory."""
+    secret = engine.secret
     with watch.stage("sections", documents.total, documents.unit) as advance:
         table = engine.map_documents(
             documents,
-            lambda batch, _: digest_sections(batch, config, engine.secret),
+            lambda batch, _: digest_sections(batch, config, secret),
             schema.SECTIONS,
             advance,
             TABLE,

@@ -172,7 +172,7 @@ def check_in_memory(config: Config, *, reads_files: bool = False, **arguments: o
 
     reads_files: whether `against` may name files; settings of how to read them apply to these.
     """
-    files_only: tuple[str, ...] = ("decisions", "mark", "dry_run", "include", "exclude")
+    files_only: tuple[str, ...] = ("decisions", "mark", "dry_run", "include", "exclude", "long")
     if not reads_files:
         files_only += ("against", "format", "encoding", "lines", "delimiter")
     given = [name for name, value in arguments.items() if value is not None and value is not False]

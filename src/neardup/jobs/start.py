@@ -39,7 +39,8 @@ from neardup.io.storage.workspace import (
     open_workspace,
 )
 from neardup.io.streams import head_of, is_remote
-from neardup.jobs.output import Output
+from neardup.jobs.long_form import group_rows, warn_of_long_form
+from neardup.jobs.output import Output, PairsFile
 from neardup.measures.base import DIGEST_FORMAT
 from neardup.measures.jaccard import collect_texts
 from neardup.measures.registry import measure_of
@@ -97,11 +98,17 @@ def begin(
     with _explained(out), reserve(out) as folder:
         with watch.stage("read"):
             paths, spooled = spool(inputs, folder / STANDARD_INPUT, config)
+            if config.long:
+                _check_long(output.command)
+                spooled = group_rows(paths, folder / STANDARD_INPUT, config, watch)
+                paths = [spooled]
+                config = Config.of(config, include=(), exclude=(), format=None)
             _check_no_runs(paths)
             known = earlier_manifest(folder).get("inputs", ()) if config.encoding == AUTO else ()
             own = find_files(paths, config, watch.warn, known)
             config = _with_earlier_seed(with_dimension(own, config), folder)
             plan = plan_for(config)
+            warn_of_long_form(own, config, watch)
             references = _find_references(own, config, out, known)
             check_apart(out, references + own)
             if config.text_out is not None:
@@ -138,6 +145,14 @@ def begin(
             spooled=spooled,
             config=config,
             plan=plan,
+        )
+
+
+def _check_long(command: str) -> None:
+    if command != PairsFile.command:
+        raise ConfigError(
+            f"`long` is for lists of pairs: {command} writes rows of the input, and a set has many",
+            hint="call neardup.find_pairs, or `neardup pairs`",
         )
 
 

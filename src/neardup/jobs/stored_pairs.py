@@ -85,7 +85,7 @@ def _check_apart(target: Path, run: Path, before: Report) -> None:
     }
     if os.path.realpath(target) in own:
         raise ConfigError(
-            f"the output {target} is a file of the run {run}", hint="choose another -o"
+            f"the output {target} is a file of the run {run}", hint="choose another `out`"
         )
 
 

@@ -44,12 +44,12 @@ class TextFiles(abc.ABC):
 
     reads_references: ClassVar = True
 
-    def __init__(self, setup: RunSetup) -> None:
+    def __init__(self, setup: RunSetup, engine: LocalEngine | None = None) -> None:
         config = setup.config
         self.setup = setup
         self.config = config
         self.workspace = setup.workspace
-        self.engine = LocalEngine(config.threads, setup.workspace, config.memory)
+        self.engine = engine or LocalEngine(config.threads, setup.workspace, config.memory)
         # Readers need a memory limit even if the user set none.
         limited = Config.of(config, memory=max(MIN_MEMORY, Memory(config.memory).limit))
         return_freed(limited.memory or MIN_MEMORY)

@@ -66,20 +66,32 @@ class Collected(NamedTuple):
 
 def signature_format(config: Config) -> str:
     """Name the format of a signature: equal names mean comparable signatures."""
-    flags = "".join(
-        f" {name}" for name in ("multiset", "fold_numbers", "fold_accents") if getattr(config, name)
-    )
-    flags += f" {config.normalise}" if config.normalise != "nfc" else ""
-    flags += f" ignore-{load_ignored(config, distinct_shingles).digest}" if config.ignore else ""
-    if config.ignore_common is not None:
-        flags += f" common-{config.ignore_common:g}-{config.common_by or 'all'}"
-    if config.html:
-        flags += f" html-{config.html_content}"
-        flags += f" {versions()}" if config.html_content == "main" else ""
     kind = _kind(config)
-    unit = kind if kind == "items" else f"{kind}-{config.size}"
-    names = UNCHANGED_FORMATS if kind == "items" or config.separates_invisible else FORMATS
-    return f"{names[config.sketch]} {unit} perm-{config.num_perm} seed-{config.seed} unicode-{UNICODE_VERSION}{flags}"
+    names = FORMATS
+    if kind == "items" or config.separates_invisible:
+        names = UNCHANGED_FORMATS
+    parts = [names[config.sketch]]
+    if kind == "items":
+        parts.append(kind)
+    else:
+        parts.append(f"{kind}-{config.size}")
+    parts.append(f"perm-{config.num_perm}")
+    parts.append(f"seed-{config.seed}")
+    parts.append(f"unicode-{UNICODE_VERSION}")
+    # What follows is only there if it is not the default, so that older signatures keep their name.
+    flags = ("multiset", "fold_numbers", "fold_accents")
+    parts += [name for name in flags if getattr(config, name)]
+    if config.normalise != "nfc":
+        parts.append(config.normalise)
+    if config.ignore:
+        parts.append(f"ignore-{load_ignored(config, distinct_shingles).digest}")
+    if config.ignore_common is not None:
+        parts.append(f"common-{config.ignore_common:g}-{config.common_by or 'all'}")
+    if config.html:
+        parts.append(f"html-{config.html_content}")
+        if config.html_content == "main":
+            parts.append(versions())
+    return " ".join(parts)
 
 
 def holds_sets(config: Config) -> bool:
@@ -112,7 +124,8 @@ def sketch(
         distinct.digest_sets(shingles, ends, digest_key, digests[start:stop], sizes[start:stop])
         if hold is not None:
             set_ends = np.cumsum(sizes[start:stop])
-            held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_ends - sizes[start:stop]
+            set_starts = set_ends - sizes[start:stop]
+            held_at[start:stop] = hold(shingles[: set_ends[-1]]) + set_starts
     if groups is not None and groups.any():
         keys ^= group_salts(groups)[:, None]
     separate_groups(digests, groups, digest_key)
@@ -139,13 +152,14 @@ def sign(items: Sets, plan: Plan, config: Config) -> tuple[Signatures, Slots]:
 
 def text_sets(texts: pa.Array, config: Config) -> Sets:
     """Return the shingle set of every text, in ascending order."""
-    parts = []
+    parts = [np.empty(0, np.uint64)]
     ends = np.zeros(len(texts) + 1, np.int64)
     for start, shingles, raw_ends in shingle_runs(texts, config):
         sets = raw_sets(shingles, raw_ends)
+        stop = start + sets.ends.size - 1
         parts.append(sets.shingles.copy())
-        ends[start + 1 : start + sets.ends.size] = ends[start] + sets.ends[1:]
-    return Sets(np.concatenate(parts) if parts else np.empty(0, np.uint64), ends)
+        ends[start + 1 : stop + 1] = ends[start] + sets.ends[1:]
+    return Sets(np.concatenate(parts), ends)
 
 
 def collect_texts(
@@ -166,7 +180,9 @@ def collect_texts(
         parts.append(shingles[: sizes[start:stop].sum()].copy())
     collected = np.concatenate(parts)
     ends = np.cumsum(np.r_[0, sizes], dtype=np.int64)
-    held_at = (0 if hold is None else hold(collected)) + ends[:-1]
+    held_at = ends[:-1].copy()
+    if hold is not None:
+        held_at += hold(collected)
     if groups is not None and groups.any():
         collected ^= np.repeat(group_salts(groups), sizes)
     separate_groups(digests, groups, digest_key)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+import copy
 import threading
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,27 @@ class ItemSearch(abc.ABC):
         self.num_documents = 0
         # The score of a span is its share of the total weight of the item.
         self.totals = np.zeros(ends.size - 1, np.int64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the lock out: another process has its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take everything but the lock."""
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def uncounted(self) -> Self:
+        """Return a search for the same items that has counted nothing yet."""
+        other = copy.copy(self)
+        other.set_counts(np.zeros_like(self.counts), 0)
+        return other
+
+    def add_counts(self, counts: I64, num_documents: int) -> None:
+        """Add what another search for the same items has counted."""
+        with self._lock:
+            self.counts += counts
+            self.num_documents += num_documents
 
     @property
     def sizes(self) -> I64:

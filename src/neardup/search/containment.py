@@ -103,7 +103,7 @@ class ContainmentIndex:
         listed = self._pairs(found[:count])
         if only_against:
             listed = listed.filter(pc.less(listed.column("row_a"), self._num_references))
-        return _as_one_row(listed, compared)
+        return as_one_row(listed, compared)
 
     def _scratch(self) -> tuple[I64, I64]:
         if not hasattr(self._scratches, "seen"):
@@ -158,7 +158,7 @@ class ReferenceIndex:
         found = schema.batch_of(
             schema.CONTAINMENT_PAIRS, self._rows[reference], rows, share, share, own_share
         )
-        return _as_one_row(found, candidates.shape[0])
+        return as_one_row(found, candidates.shape[0])
 
 
 def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
@@ -177,7 +177,7 @@ def choose_best(pairs: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def _as_one_row(pairs: pa.RecordBatch, num_compared: int) -> pa.RecordBatch:
+def as_one_row(pairs: pa.RecordBatch, num_compared: int) -> pa.RecordBatch:
     """Return the pairs of a batch, and how many were compared, as schema.CONTAINMENT_BATCHES."""
     listed = pa.LargeListArray.from_arrays([0, pairs.num_rows], pairs.to_struct_array())
     columns = [pa.array([num_compared]), pa.array([pairs.num_rows]), listed]

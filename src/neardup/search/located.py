@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import mmap
 import threading
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import schema
 from neardup.config import Config
 from neardup.io.storage.big_arrays import write_pieces
 from neardup.kernels import words as kernel
 from neardup.measures.words import LocatedRun, located_runs
 from neardup.search.places import Stretches
-from neardup.search.spans import Passages, Spans
+from neardup.search.spans import NO_PASSAGES, Passages, Spans
 
 I64 = npt.NDArray[np.int64]
 # Texts of passages that are kept in memory however little of it is left; more go to a file, if there is a folder.
@@ -131,6 +134,62 @@ class Locator:
         self.spans = Bounds.room(spans.docs.size)
         self.texts = PassageTexts(passages.sources.size, folder, room)
 
+    def look(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Find everything in the documents of a batch."""
+        return pa.record_batch([pa.array([self.locate(batch)])], schema=schema.COUNTS)
+
+    def part_of(self, first: int, stop: int) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what to find in some rows."""
+        places, passages, spans = self._slices(first, stop)
+        own = self._places, self._passages, self._spans
+        if all(part.start == part.stop for part in (places, passages, spans)):
+            return None
+        return {
+            "place_docs": own[0].docs[places],
+            "place_starts": own[0].starts[places],
+            "place_counts": own[0].counts[places],
+            "passage_docs": own[1].sources[passages],
+            "passage_starts": own[1].starts[passages],
+            "passage_words": own[1].words[passages],
+            "span_docs": own[2].docs[spans],
+            "span_starts": own[2].starts[spans],
+            "span_ends": own[2].ends[spans],
+        }
+
+    def _slices(self, first: int, stop: int) -> tuple[slice, slice, slice]:
+        """Return which places, passages and spans are in some rows."""
+        docs = self._places.docs, self._passages.sources, self._spans.docs
+        bounds = (np.searchsorted(own, [first, stop]).tolist() for own in docs)
+        places, passages, spans = (slice(begin, end) for begin, end in bounds)
+        return places, passages, spans
+
+    @property
+    def make(self) -> Callable[[Mapping[str, npt.NDArray[Any]]], Locator]:
+        """Return a function that makes a scan of a part."""
+        return partial(_locator_of, min_words=self._extra + 1, config=self._config)
+
+    def found(self) -> dict[str, npt.NDArray[Any]]:
+        """Return where everything stands, and the texts of passages."""
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, bounds in self._bounds().items():
+            found[name] = np.stack(bounds)
+        numbers = np.arange(self._passages.sources.size)
+        texts = self.texts.take(numbers)
+        found["sizes"] = self.texts.bytes_of(numbers)
+        found["content"] = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+        return found
+
+    def merge(self, first: int, stop: int, found: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add where everything in some rows stands."""
+        slices = self._slices(first, stop)
+        for own, (name, bounds) in zip(slices, self._bounds().items(), strict=True):
+            for column, values in zip(bounds, found[name], strict=True):
+                column[own] = values
+        self.texts.put(slices[1], found["content"].tobytes(), found["sizes"])
+
+    def _bounds(self) -> dict[str, Bounds]:
+        return {"places": self.places, "passages": self.passages, "spans": self.spans}
+
     def locate(self, batch: pa.RecordBatch) -> int:
         """Find everything in the documents of a batch; return how many documents have something."""
         rows: I64 = batch.column("row").to_numpy()
@@ -200,3 +259,16 @@ class Locator:
         gathered = np.empty(ends[-1], np.uint8)
         kernel.gather_bytes(run.source, first, ends, gathered)
         self.texts.put(own, gathered.tobytes(), sizes)
+
+
+def _locator_of(arrays: Mapping[str, npt.NDArray[Any]], min_words: int, config: Config) -> Locator:
+    """Return what locates the places, passages and spans of a part."""
+    docs = arrays["place_docs"]
+    places = Stretches(docs, arrays["place_starts"], arrays["place_counts"], docs, docs)
+    passages = NO_PASSAGES._replace(
+        sources=arrays["passage_docs"],
+        starts=arrays["passage_starts"],
+        words=arrays["passage_words"],
+    )
+    spans = Spans(arrays["span_docs"], arrays["span_starts"], arrays["span_ends"])
+    return Locator(places, passages, spans, min_words, config)

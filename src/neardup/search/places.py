@@ -6,7 +6,7 @@ anchors -> the repeated ones, linked to the first -> words around them -> window
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup import schema
 from neardup.config import Config
 from neardup.io.storage.big_arrays import BigArrays
 from neardup.kernels import places as kernel
@@ -263,6 +264,61 @@ def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Co
         own = first[stretch.start : stretch.start + stretch.ends.size - 1]
         kernel.store_words(stretch.words, stretch.ends, own, tuple(islands), stored)
     return int(has_islands.sum())
+
+
+class IslandWords:
+    """Looks for the words of islands, and stores them."""
+
+    def __init__(
+        self, islands: Islands, stored: U64, config: Config, after: Callable[[], None]
+    ) -> None:
+        """Take the islands, where their words go, and a function to call after each batch."""
+        self._islands = islands
+        self._stored = stored
+        self._config = config
+        self._after = after
+
+    def look(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Store the words of the islands of some documents."""
+        count = store_words(batch, self._islands, self._stored, self._config)
+        self._after()
+        return pa.record_batch([pa.array([count])], schema=schema.COUNTS)
+
+    def part_of(self, first: int, stop: int) -> dict[str, npt.NDArray[Any]] | None:
+        """Return the islands of some rows, whose words follow each other."""
+        islands = self._islands
+        own = slice(*np.searchsorted(islands.docs, [first, stop]).tolist())
+        if own.start == own.stop:
+            return None
+        begin = islands.offsets[own.start]
+        return {
+            "docs": islands.docs[own],
+            "starts": islands.starts[own],
+            "ends": islands.ends[own],
+            "offsets": islands.offsets[own] - begin,
+        }
+
+    @property
+    def make(self) -> Callable[[Mapping[str, npt.NDArray[Any]]], IslandWords]:
+        """Return a function that makes a scan of a part."""
+        return partial(_island_words, config=self._config)
+
+    def found(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the words."""
+        return {"words": self._stored}
+
+    def merge(self, first: int, stop: int, found: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Store the words of the islands of some rows."""
+        del stop
+        begin = self._islands.offsets[np.searchsorted(self._islands.docs, first)]
+        self._stored[begin : begin + found["words"].size] = found["words"]
+        self._after()
+
+
+def _island_words(arrays: Mapping[str, npt.NDArray[Any]], config: Config) -> IslandWords:
+    islands = Islands(*(arrays[name] for name in Islands._fields))
+    stored = np.empty(int((islands.ends - islands.starts).sum()), np.uint64)
+    return IslandWords(islands, stored, config, lambda: None)
 
 
 class _BundleStore:

@@ -36,7 +36,8 @@ def select(
         itself = rows
     kept_rows = pc.coalesce(found.column("kept_row"), itself)
     similarities = pc.coalesce(found.column("similarity"), 1.0)
-    is_removed = pc.and_(pc.not_equal(rows, kept_rows), pc.greater_equal(rows, num_references))
+    is_own = pc.greater_equal(rows, num_references)
+    is_removed = pc.and_(pc.not_equal(rows, kept_rows), is_own)
     if only_against:
         is_removed = pc.and_(is_removed, pc.less(kept_rows, num_references))
     columns = [column.filter(is_removed) for column in (rows, kept_rows, similarities)]
@@ -86,12 +87,10 @@ def select_again(documents: pa.Table, pairs: pa.Table, config: Config) -> pa.Tab
         chosen = lead_pairs(rows, priority, pairs)
         return chosen.filter(pc.not_equal(chosen.column("row"), chosen.column("kept_row")))
     kept_rows = close_pairs(rows, priority, pairs)
-    at = np.arange(rows.size)
     kept_at = np.searchsorted(rows, kept_rows)
-    values = np.ones(rows.size)
-    is_removed = at != kept_at
-    values[is_removed] = _similarities(documents, at[is_removed], kept_at[is_removed], config)
-    columns = [rows[is_removed], kept_rows[is_removed], values[is_removed]]
+    removed = np.flatnonzero(kept_at != np.arange(rows.size))
+    values = _similarities(documents, removed, kept_at[removed], config)
+    columns = [rows[removed], kept_rows[removed], values]
     return pa.table(columns, schema=schema.SELECTION)
 
 
@@ -99,14 +98,15 @@ def _similarities(
     documents: pa.Table, left: I64, right: I64, config: Config
 ) -> npt.NDArray[np.float64]:
     """Exact similarity of documents given by position; 1 for two without shingles, which were collapsed."""
-    needed, ends = np.unique(np.r_[left, right], return_inverse=True)
-    contents = schema.one_array(documents.column("text").take(pa.array(needed)))
-    items = measure_of(config).items(contents, config)
-    left, right = ends[: left.size], ends[left.size :]
+    needed, numbers = np.unique(np.r_[left, right], return_inverse=True)
+    texts = documents.column("text").take(pa.array(needed))
+    items = measure_of(config).items(schema.one_array(texts), config)
+    own_left = numbers[: left.size]
+    own_right = numbers[left.size :]
     values = np.empty(left.size, np.float64)
-    similarity.similarities(items, left, right, values)
+    similarity.similarities(items, own_left, own_right, values)
     is_empty = are_empty(items)
-    values[is_empty[left] & is_empty[right]] = 1.0
+    values[is_empty[own_left] & is_empty[own_right]] = 1.0
     return values
 
 

@@ -69,7 +69,8 @@ class Plan:
 
     The exact join finds every pair; it has 0 bands of 0 rows. `width` is the bucket width of the
     Euclidean family, `dimension` the dimension of vectors, and `estimate` the forecast of a run, if
-    known; `reason` says why this method was chosen, with method="auto".
+    known; `reason` says why this method was chosen, with method="auto"; `shared_words` is the least
+    number of words of the passages by which pairs were chosen, None if by similarity.
     """
 
     threshold: float
@@ -84,6 +85,7 @@ class Plan:
     dimension: int | None = None
     estimate: Any = None
     reason: str | None = None
+    shared_words: int | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -211,6 +213,8 @@ class Plan:
         >>> plan_for(Config(bands=9, rows=13)).finding().partition(": ")[2]
         '40 % of those at the threshold are found, the target is 99 % (LSH, 9 bands x 13 rows).'
         """
+        if self.shared_words is not None:
+            return f"Every listed pair shares a passage of at least {self.shared_words:,} words."
         pairs = f"with {self._scale} >= {self.threshold:g}{self._in_distance()}"
         if self.is_exact:
             return f"Every pair {pairs} was found (exact method)."
@@ -235,7 +239,7 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as report.json shows it."""
         values = dataclasses.asdict(self)
-        for name in ("estimate", "width", "dimension", "reason"):
+        for name in ("estimate", "width", "dimension", "reason", "shared_words"):
             if values[name] is None:
                 del values[name]
         return values | {

@@ -89,21 +89,31 @@ def find_valley(counts: I64, num_others: int, smoothing: float, seed: int) -> Va
     resampled = [_bottom(heights, first, smoothing) for heights in weights @ has_pair]
     places = np.array([found for found in resampled if found is not None])
     agrees = np.abs(places - place) <= _AGREES
-    low, high = np.quantile(places, _QUANTILES) if places.size else (place, place)
+    low = high = float(place)
+    if places.size:
+        low, high = np.quantile(places, _QUANTILES)
     return Valley(
-        place, min(int(low), place), max(round(high), place), float(agrees.sum() / RESAMPLES)
+        place=place,
+        low=min(int(low), place),
+        high=max(round(high), place),
+        certainty=float(agrees.sum() / RESAMPLES),
     )
 
 
 def _has_copies(counts: I64, place: int) -> bool:
-    return int((counts[:, place:].sum(axis=1) > 0).sum()) >= MIN_DOCUMENTS
+    has_copy = counts[:, place:].any(axis=1)
+    return int(has_copy.sum()) >= MIN_DOCUMENTS
 
 
 def _median_bin(counts: I64, num_others: int) -> int:
     """Return the bin in which the median of all pairs lies, most of which are alike by chance; 0 if it lies below."""
-    at_least = np.cumsum(counts.sum(axis=0)[::-1])[::-1]
-    above = np.flatnonzero(2 * at_least > counts.shape[0] * num_others)
-    return int(above[-1]) if above.size else 0
+    in_bin = counts.sum(axis=0)
+    at_least = np.cumsum(in_bin[::-1])[::-1]
+    num_pairs = counts.shape[0] * num_others
+    above = np.flatnonzero(2 * at_least > num_pairs)
+    if not above.size:
+        return 0
+    return int(above[-1])
 
 
 def _bottom(heights: F64, first: int, smoothing: float) -> int | None:
@@ -115,8 +125,9 @@ def _bottom(heights: F64, first: int, smoothing: float) -> int | None:
         return None
     smooth = _smoothed(heights[first:-1], smoothing)
     exact = heights[-1] * _EXACT_SHARE
-    right = np.maximum.accumulate(smooth[::-1])[::-1]
-    right = np.maximum(np.r_[right[1:], 0.0], exact)
+    # The height of the highest hill to the right of each bin.
+    from_here = np.maximum.accumulate(smooth[::-1])[::-1]
+    right = np.maximum(np.r_[from_here[1:], 0.0], exact)
     lowest = int(np.argmax(right - smooth))
     if not right[lowest] or smooth[lowest] > MAX_HEIGHT * right[lowest]:
         return None
@@ -134,8 +145,10 @@ def _smoothed(heights: F64, smoothing: float) -> F64:
     reach = int(_REACH * smoothing)
     steps = np.arange(-reach, reach + 1)
     weights = np.exp(-((steps / smoothing) ** 2) / 2)
+    weights /= weights.sum()
     padded = np.pad(np.sqrt(heights), reach, mode="edge")
-    smooth: F64 = np.convolve(padded, weights / weights.sum(), "valid") ** 2
+    roots = np.convolve(padded, weights, "valid")
+    smooth: F64 = roots**2
     return smooth
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from neardup.errors import NearDupError
 from neardup.jobs.explain import reason_to_keep
+from neardup.jobs.sources import Sources, choices
 from neardup.jobs.stored_pairs import StoredCounts, count_stored
 from neardup.report import Report
 from neardup.theory.plan import spell_ratio
@@ -24,12 +26,47 @@ NUM_LARGEST: Final = 10
 _MAX_ROWS: Final = 100
 _MAX_REASONS: Final = 20
 _MAX_FILES: Final = 50
+# Columns, and other things, by which the page counts sources.
+_MAX_SOURCES_BY: Final = 6
 # Above this many pairs, selecting again for every step takes too long.
 _MANY_PAIRS: Final = 20_000_000
-_NO_PAIRS: Final = "Run `neardup dedup` with `--pairs` to see what a higher threshold would remove."
+_NO_PAIRS: Final = "Run `neardup dedup --pairs` to see what a higher threshold would remove."
 
 
-def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any]:
+def sources_of(run: RunView, by: str | None = None) -> list[Sources]:
+    """Return the sources that the page shows: by `by`, then by all that has several."""
+    if not run.removals.keys.size or isinstance(run, PairsView):
+        return []
+    asked = [] if by is None else [run.report.sources(by=by)]
+    return [*asked, *(one for one in choices(run.report) if one.by != by)][:_MAX_SOURCES_BY]
+
+
+def _sources(found: Sequence[Sources]) -> list[dict[str, Any]]:
+    """Sources as numbers: a cell is two positions among the names, and how many documents were removed."""
+    shown = []
+    for one in found:
+        num_sources = one.table.num_rows
+        cells = one.removed_codes * num_sources + one.kept_codes
+        counts = np.bincount(cells, minlength=num_sources**2)
+        full = np.flatnonzero(counts)
+        shown.append(
+            {
+                "by": one.by,
+                "label": one.label,
+                "sentence": one.sentence(),
+                "names": one.table.column("source").to_pylist(),
+                "documents": one.table.column("documents").to_pylist(),
+                "cells": [
+                    [int(at // num_sources), int(at % num_sources), int(counts[at])] for at in full
+                ],
+            }
+        )
+    return shown
+
+
+def overview(
+    run: RunView, *, removed_bytes: int | None = None, sources: Sequence[Sources] = ()
+) -> dict[str, Any]:
     """Return everything that the first view shows."""
     report = run.report
     plan = run.report.plan
@@ -59,6 +96,7 @@ def overview(run: RunView, *, removed_bytes: int | None = None) -> dict[str, Any
         "histogram": _histogram(run),
         "slider": thresholds(run),
         "sizes": _sizes(run),
+        "sources": _sources(sources),
         "curve": [round(plan.chance(step / 100), 6) for step in range(101)],
         "rejected": _rejected(run),
         "largest": _largest(run),

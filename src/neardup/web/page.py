@@ -22,6 +22,7 @@ SCRIPTS: Final = (
     "marks.js",
     "parts.js",
     "charts.js",
+    "sources.js",
     "overview.js",
     "clusters.js",
     "passages.js",

@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from neardup.jobs.sources import Sources
 from neardup.measures.base import mix
 from neardup.web import document_texts
 from neardup.web.document_texts import Gathered
 from neardup.web.evidence import hunks_of, shared_by_all
 from neardup.web.other_columns import OtherColumns
-from neardup.web.overview import overview, overview_of_pairs
+from neardup.web.overview import overview, overview_of_pairs, sources_of
 from neardup.web.page import pack
 from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import RunView
@@ -63,7 +64,7 @@ class _Sample(NamedTuple):
         return _Sample(*(numbers[: round(numbers.size * part)] for numbers in self))
 
 
-def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
+def page_data(run: RunView, limit: int, *, has_texts: bool = True, by: str | None = None) -> str:
     """Return the data of a page, packed, of at most `limit` bytes if the overview alone is not longer."""
     sample = _draw(run)
     if has_texts:
@@ -77,14 +78,16 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True) -> str:
     texts = None
     if absent is None:
         texts = document_texts.gather(run, wanted.astype(np.int64))
+    sources = sources_of(run, by)
     if isinstance(run, PairsView):
         info = overview_of_pairs(run)
     else:
-        info = overview(run, removed_bytes=None if texts is None else texts.removed_bytes)
+        removed_bytes = None if texts is None else texts.removed_bytes
+        info = overview(run, removed_bytes=removed_bytes, sources=sources)
     for row in info["largest"]:
         row["id"] = _cut_id(row["id"])
         row["weakest_id"] = _cut_id(row["weakest_id"])
-    fixed = _FixedParts(info, absent, None, {}, {}, {}, _passages(run, sample.pairs))
+    fixed = _FixedParts(info, absent, None, {}, {}, {}, _passages(run, sample.pairs), sources)
     if texts is not None:
         other = OtherColumns(run)
         info["columns_note"] = other.note
@@ -173,7 +176,8 @@ class _FixedParts(NamedTuple):
     """The parts of a page that do not depend on its sample.
 
     absent: why there are no texts; matrices, shared: by key of a cluster, its heat map and what all its members share;
-    passages: of every drawn pair, in their order; none if the list has no passages.
+    passages: of every drawn pair, in their order; none if the list has no passages;
+    sources: those that the page counts.
     """
 
     info: dict[str, Any]
@@ -183,6 +187,7 @@ class _FixedParts(NamedTuple):
     matrices: dict[int, list[float]]
     shared: dict[int, dict[str, Any]]
     passages: list[dict[str, Any]]
+    sources: Sequence[Sources]
 
 
 class _PageWriter:
@@ -336,9 +341,7 @@ class _Documents:
     """The documents of a file, by column; a text is a list of numbers of pieces."""
 
     def __init__(self, run: RunView, fixed: _FixedParts, pieces: Pieces, cut: int) -> None:
-        told_of_each = (
-            "key id file row bytes shingles digest text is_whole behind kept similarity columns"
-        )
+        told_of_each = "key id file row bytes shingles digest text is_whole behind kept similarity columns cells"
         names = told_of_each.split()
         self.columns: dict[str, list[Any]] = {name: [] for name in names}
         self.not_whole: set[int] = set()
@@ -348,6 +351,7 @@ class _Documents:
         self._pieces = pieces
         self._cut = cut
         self._other_columns = fixed.columns
+        self._sources = fixed.sources
         self._known: set[int] = set()
         self._files = {name: at for at, name in enumerate(run.files)}
 
@@ -386,6 +390,10 @@ class _Documents:
             "kept": None if at is None else int(run.removals.kept_keys[at]),
             "similarity": None if at is None else float(run.removals.similarities[at]),
             "columns": self._other_columns.get(key),
+            # Of a removed document, for each kind of sources, its own and that of the kept document.
+            "cells": None
+            if at is None
+            else [[int(one.removed_codes[at]), int(one.kept_codes[at])] for one in self._sources],
         }
         for name, value in values.items():
             self.columns[name].append(value)

@@ -30,11 +30,13 @@ def check_limit(limit: int | str) -> int:
     return size
 
 
-def make_html(report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = True) -> str:
+def make_html(
+    report: Report, *, limit: int | str = DEFAULT_LIMIT, text: bool = True, by: str | None = None
+) -> str:
     """Return a report as one self-contained HTML page of at most `limit` bytes."""
     size = check_limit(limit)
     room = size - len(render_page("").encode())
-    return render_page(page_data(view_of(report), room, has_texts=text))
+    return render_page(page_data(view_of(report), room, has_texts=text, by=by))
 
 
 def write_html(
@@ -43,11 +45,12 @@ def write_html(
     *,
     limit: int | str = DEFAULT_LIMIT,
     text: bool = True,
+    by: str | None = None,
     overwrite: bool = False,
 ) -> int:
     """Write a report as one HTML page, atomically; return its size in bytes."""
     check_target(path, overwrite=overwrite)
-    return write_page(path, report.to_html(limit=limit, text=text))
+    return write_page(path, report.to_html(limit=limit, text=text, by=by))
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:

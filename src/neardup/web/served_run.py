@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from neardup.report import Report
 from neardup.web import document_texts
 from neardup.web.evidence import hunks_of, shared_by_all
 from neardup.web.other_columns import OtherColumns
-from neardup.web.overview import overview
+from neardup.web.overview import overview, sources_of
 from neardup.web.page_data import HEAT_MAP, shown_members
 from neardup.web.run_view import RunView, position_of
 from neardup.web.text_store import TextStore
@@ -45,6 +46,7 @@ class ServedRun:
     """A finished run with its texts."""
 
     kind = "run"
+    _cells: Sequence[npt.NDArray[np.int8]] = ()
 
     def __init__(self, report: Report) -> None:
         self._run = self._view(report)
@@ -62,7 +64,13 @@ class ServedRun:
 
     def _about(self, report: Report) -> dict[str, Any]:
         # From a copy, so that the stored pairs, which only the overview needs, are released.
-        return overview(RunView(dataclasses.replace(report)))
+        run = RunView(dataclasses.replace(report))
+        sources = sources_of(run)
+        # As small as positions among 50 names.
+        self._cells = [
+            np.stack([one.removed_codes, one.kept_codes]).astype(np.int8) for one in sources
+        ]
+        return overview(run, sources=sources)
 
     def start(self) -> None:
         """Start to read and index the texts in the background."""
@@ -83,13 +91,31 @@ class ServedRun:
         }
         return self._overview | about
 
-    def clusters(self, *, offset: int, limit: int, sort: str, search: str) -> dict[str, Any]:
-        """Return a range of the sorted clusters; `search` filters them by the id or the words of the kept document."""
+    def clusters(
+        self, *, offset: int, limit: int, sort: str, search: str, cell: str = ""
+    ) -> dict[str, Any]:
+        """Return a range of the sorted clusters.
+
+        search: filters them by the id or the words of the kept document; cell: by a removed document, as two sources.
+        """
         order = self._order(sort)
+        if cell:
+            order = order[self._with_cell(cell)[order]]
         if search:
             order = order[self._matching(search, self._texts.num_indexed)[order]]
         shown = order[offset : offset + limit].tolist()
         return {"total": int(order.size), "rows": list(map(self._cluster, shown))}
+
+    def _with_cell(self, cell: str) -> npt.NDArray[np.bool_]:
+        """Which clusters have a removed document of a source, because of one of another: "kind/source/kept source"."""
+        kind, source, kept_source = map(int, cell.split("/"))
+        if kind >= len(self._cells):
+            raise UnknownError(f"there are no sources {kind}", hint="/v1/info lists them")
+        removed, kept = self._cells[kind]
+        clusters = self._run.clusters
+        is_there = ((removed == source) & (kept == kept_source))[clusters.order]
+        found: npt.NDArray[np.bool_] = np.add.reduceat(is_there, clusters.starts[:-1]) > 0
+        return found
 
     def _cluster(self, number: int) -> dict[str, Any]:
         clusters = self._run.clusters

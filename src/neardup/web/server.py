@@ -42,6 +42,7 @@ _MAX_KEY: Final = 2**53
 Served = ServedRun | ServedIndex
 Key = Annotated[int, Query(ge=0, le=_MAX_KEY)]
 Words = Annotated[str, Query(max_length=1000)]
+Cell = Annotated[str, Query(pattern=r"^(\d{1,2}/\d{1,2}/\d{1,2})?$")]
 
 
 class Problem(BaseModel):
@@ -162,9 +163,10 @@ def _cluster_routes(run: ServedRun) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         sort: Literal["size", "-size", "weakest", "-weakest", "id", "-id"] = "size",
         search: Words = "",
+        cell: Cell = "",
     ) -> dict[str, Any]:
-        """List clusters in an order; `search` filters them by the id or the words of the kept document."""
-        return run.clusters(offset=offset, limit=limit, sort=sort, search=search)
+        """List clusters in an order; `search` filters by the kept document, `cell` by two sources of /v1/info."""
+        return run.clusters(offset=offset, limit=limit, sort=sort, search=search, cell=cell)
 
     @router.get("/clusters/{key}")
     def cluster(key: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Homework of five students: all begin with the given code, one has copied from another and changed some names."""
+"""Homework of five students, who begin with given code, one a copy; and essays, one with a paragraph of another."""
 
 from __future__ import annotations
 
@@ -54,6 +54,23 @@ _RECURSIVE = """def shortest(graph, start, seen=None, so_far=0):
 _UNFINISHED = """def shortest(graph, start):
     raise NotImplementedError("I was ill this week")
 """
+_CLEO = """The mill stood idle for thirty years before anyone asked who owned it.
+
+Its wheel had been built by two brothers from the upper valley, who floated the oak beams down the river in spring,
+when the water was high enough to carry them over the weir, and who were paid in flour because the village
+had no money left after the war.
+
+Today it is a museum, and children may grind a handful of grain.
+"""
+_DAN = """Water power shaped our town more than the railway did. Nobody remembers the first owners of its seven mills.
+The oldest wheel had been made by two brothers from the upper valley, who floated the heavy oak beams down the river in
+spring, when the water was deep enough to carry them over the weir, and who were rewarded in flour since the village
+had no money left after that war.
+The others were all built by one company, and burnt down one after the other.
+"""
+_EVE = """Bread was the only food that the town taxed, and so the only one of which we know the price in every year.
+"""
+ESSAYS = {"cleo": _CLEO, "dan": _DAN, "eve": _EVE}
 ANSWERS = {
     "ann": _HEAP,
     "bob": _HEAP.replace("other", "candidate").replace(
@@ -66,9 +83,12 @@ ANSWERS = {
 
 
 def make(folder: Path) -> None:
-    """Write the given code, and a folder of answers."""
+    """Write the given code, a folder of answers, and one of essays."""
     (folder / "given.py").write_text(GIVEN, "utf-8")
     for name, answer in ANSWERS.items():
         path = folder / "homework" / name / "paths.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(GIVEN + answer, "utf-8")
+    (folder / "essays").mkdir()
+    for name, essay in ESSAYS.items():
+        (folder / "essays" / f"{name}.txt").write_text(essay, "utf-8")

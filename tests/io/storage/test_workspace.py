@@ -402,7 +402,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
         opened(tmp_path / "file" / "out"),
     ):
         pass
-    assert error.value.hint == "choose another -o"
+    assert error.value.hint == "choose another `out`"
 
 
 # the output

@@ -29,6 +29,7 @@ from neardup.engines.base import (
     Engine,
     PairSteps,
     Parts,
+    PartScan,
     TableView,
     no_progress,
 )
@@ -111,11 +112,19 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         schema: pa.Schema,
         advance: Advance,
         name: str = _SKETCHES,
+        gather: PartScan | None = None,
     ) -> BatchTable:
         """Apply a step to every document, then number the rows and compute their keep order.
 
-        `name` is that of the checkpoint; a job that maps documents twice needs another one.
+        Args:
+            documents: to be read.
+            step: maps a batch.
+            schema: of what the step returns.
+            advance: reports the progress.
+            name: of the checkpoint; a job that maps documents twice needs another one.
+            gather: the scan whose `look` the step calls, for engines whose steps run elsewhere.
         """
+        del gather
         self._skip_parts(name, documents, advance)
         done = 0
 
@@ -243,6 +252,16 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
                 results, range(documents.num_parts), in_order=documents.stops_at_first
             )
         return pa.Table.from_batches(chain.from_iterable(parts), schema=schema)
+
+    def scan_parts(
+        self,
+        documents: Parts,
+        scan: PartScan,
+        advance: Advance,
+        schema: pa.Schema = schemas.COUNTS,
+    ) -> None:
+        """Let a scan look at every document again; `schema` is that of what `look` returns."""
+        self.scan_documents(documents, scan.look, schema, advance)
 
     def room(self) -> int:
         """Return the bytes of memory still available; 0 for an engine without a limit."""

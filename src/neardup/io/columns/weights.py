@@ -6,6 +6,7 @@ its weight as a 64-bit float.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -44,23 +45,31 @@ def weighted_contents(column: pa.Array, seed: int) -> tuple[pa.Array, Reasons]:
     items, weights = pairs
     lengths = list_lengths(column)
     rows = np.repeat(np.arange(len(column)), lengths)
+    for row, reason in _unusable(items, weights, rows, len(column)):
+        reasons.setdefault(row, reason)
     numbers = weights.to_numpy(zero_copy_only=False)
-    is_good = np.isfinite(numbers) & (numbers >= 0) & is_valid(items)
-    for at in np.flatnonzero(~is_good).tolist():
-        reasons.setdefault(int(rows[at]), _reason(items[at].as_py(), weights[at].as_py()))
-    with np.errstate(over="ignore"):
-        totals = np.bincount(rows, numbers, len(column))
-    for row in np.flatnonzero(totals > LARGEST_SUM).tolist():
-        reasons.setdefault(row, f"weights add up to {totals[row]:g}, more than {LARGEST_SUM:g}")
-    holds_end = pc.match_substring(items, ITEM_END).fill_null(False)
-    for at in np.flatnonzero(holds_end.to_numpy(zero_copy_only=False)).tolist():
-        reason = f"item {items[at].as_py()!r} holds the character {ITEM_END!r}"
-        reasons.setdefault(int(rows[at]), reason)
-
     is_usable = ~np.isin(rows, list(reasons))
     lengths[list(reasons)] = 0
     hashes = _hashes(items.filter(pa.array(is_usable)), seed)
     return _contents(hashes, numbers[is_usable], lengths), reasons
+
+
+def _unusable(
+    items: pa.Array, weights: pa.Array, rows: npt.NDArray[np.int64], num_rows: int
+) -> Iterator[tuple[int, str]]:
+    """Yield rows that cannot be used, each with a reason; only the first one of a row counts."""
+    numbers = weights.to_numpy(zero_copy_only=False)
+    is_good = np.isfinite(numbers) & (numbers >= 0) & is_valid(items)
+    for at in np.flatnonzero(~is_good).tolist():
+        yield int(rows[at]), _reason(items[at].as_py(), weights[at].as_py())
+    with np.errstate(over="ignore"):
+        totals = np.bincount(rows, numbers, num_rows)
+    for row in np.flatnonzero(totals > LARGEST_SUM).tolist():
+        yield row, f"weights add up to {totals[row]:g}, more than {LARGEST_SUM:g}"
+    holds_end = pc.match_substring(items, ITEM_END).fill_null(False)
+    for at in np.flatnonzero(holds_end.to_numpy(zero_copy_only=False)).tolist():
+        item = items[at].as_py()
+        yield int(rows[at]), f"item {item!r} holds the character {ITEM_END!r}"
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -233,7 +233,9 @@ def _check_no_columns(file: InputFile, config: Config) -> None:
     for setting, column in named_columns(config):
         raise ConfigError(
             f"`{setting}` names the column {column!r}, but {file.path} is plain text or WARC and has no columns",
-            hint="leave the setting out, or leave the file out",
+            hint="lines=True with size=1 compares every line as a set of words"
+            if setting == "items_column"
+            else "leave the setting out, or leave the file out",
         )
     if config.mark:
         raise ConfigError(

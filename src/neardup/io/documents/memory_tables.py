@@ -46,6 +46,8 @@ class MemoryTables:
         read = self._read
         if name == "kept":
             return in_memory.with_ids(read).take(pa.array(self._kept_rows))
+        if name == "source":
+            return in_memory.with_ids(read)
         if name == "mask":
             is_kept = np.zeros(read.original.num_rows, np.bool_)
             is_kept[self._kept_rows] = True

@@ -288,7 +288,7 @@ def _plan_of(run: Path, stored: StoredReport, config: Config) -> Plan:
             f"the plan of the run {run} does not match its settings: {error.message}",
             hint="run neardup again",
         ) from error
-    return dataclasses.replace(plan, reason=chosen.reason)
+    return dataclasses.replace(plan, reason=chosen.reason, shared_words=chosen.shared_words)
 
 
 def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:

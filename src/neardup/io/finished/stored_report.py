@@ -45,6 +45,7 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     bands: Count
     rows: Count
     reason: str | None = None
+    shared_words: Count | None = None
 
 
 class _StoredCluster(TypedDict):

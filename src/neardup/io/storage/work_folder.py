@@ -168,22 +168,22 @@ def _open_lock(out: Path) -> int:
     raise AssertionError("the last attempt returns or raises")
 
 
-def check_writable(out: Path, option: str = "-o") -> None:
+def check_writable(out: Path, setting: str = "`out`") -> None:
     """Raise before the work begins if the folder of an output cannot be made or written to."""
     existing = next(above for above in out.absolute().parents if os.path.lexists(above))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise unwritable(out, PermissionError(errno.EACCES, os.strerror(errno.EACCES)), option)
+        raise unwritable(out, PermissionError(errno.EACCES, os.strerror(errno.EACCES)), setting)
 
 
-def unwritable(out: Path, error: OSError, option: str = "-o") -> DataError:
-    """Return the error for an output that cannot be written: the obstacle, and the option that names the output."""
+def unwritable(out: Path, error: OSError, setting: str = "`out`") -> DataError:
+    """Return the error for an output that cannot be written: the obstacle, and the setting that names the output."""
     existing = next(above for above in out.absolute().parents if os.path.lexists(above))
     reason = error.strerror or str(error)
     if not existing.is_dir():
         reason = f"{existing} is a file, not a folder"
     elif not os.access(existing, os.W_OK | os.X_OK):
         reason = f"no permission to write to the folder {existing}"
-    return DataError(f"cannot write the output {out}: {reason}", hint=f"choose another {option}")
+    return DataError(f"cannot write the output {out}: {reason}", hint=f"choose another {setting}")
 
 
 def _check_ours(folder: Path, *, is_new: bool) -> None:
@@ -222,7 +222,7 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
 def _foreign(path: Path, what: str) -> DataError:
     return DataError(
         f"{path} {what}, so it is not used as a work folder, and nothing in it was changed",
-        hint="move or delete it, or choose another -o",
+        hint="move or delete it, or choose another `out`",
     )
 
 
@@ -242,7 +242,7 @@ def _hold(lock: int, folder: Path) -> None:
         owner = read_marker(folder).get("process", "unknown")
         raise NearDupError(
             f"another run is writing this output (process {owner}, work folder {folder})",
-            hint="wait for it, or choose another -o",
+            hint="wait for it, or choose another `out`",
         ) from error
     except OSError as error:  # a network disk that does not support locks, or has run out of them
         raise DataError(

@@ -318,7 +318,7 @@ def check_output(out: Path, *, overwrite: bool) -> None:
     if out.is_symlink():
         raise DataError(
             f"the output {out} is a symbolic link",
-            hint="name what it points to, or choose another -o",
+            hint="name what it points to, or choose another `out`",
         )
     if not out.exists():
         return
@@ -329,7 +329,7 @@ def check_output(out: Path, *, overwrite: bool) -> None:
     if out.is_dir():
         _check_replaceable(out)
     elif not out.is_file():
-        raise DataError(f"the output {out} is not a regular file", hint="choose another -o")
+        raise DataError(f"the output {out} is not a regular file", hint="choose another `out`")
 
 
 def _check_replaceable(out: Path) -> None:
@@ -341,18 +341,18 @@ def _check_replaceable(out: Path) -> None:
     if listed is None and is_finished(out):
         raise DataError(
             f"{out} is not overwritten: the version of neardup that wrote it did not list its files",
-            hint="delete the folder yourself, or choose another -o",
+            hint="delete the folder yourself, or choose another `out`",
         )
     if listed is None:
         raise DataError(
             f"{out} was not written by neardup, so it is not overwritten",
-            hint="choose another -o, or delete it yourself",
+            hint="choose another `out`, or delete it yourself",
         )
     if foreign := set(found) - listed:
         others = f" and {len(foreign) - 1:,} more" * (len(foreign) > 1)
         raise DataError(
             f"{out} is not overwritten, because it contains files that the run did not write: {min(foreign)}{others}",
-            hint="move it elsewhere, or choose another -o",
+            hint="move it elsewhere, or choose another `out`",
         )
 
 

@@ -71,9 +71,9 @@ function Histogram({ bins, low, line, what, names, onPick }) {
   const isBroken = identical > top;
   const label = `${what} by similarity from ${low.toFixed(2)} to 1: ${count(edited.reduce((sum, value) => sum + value, 0))} ${names.edited}, ${count(identical)} ${names.identical}`;
   const draw = (width, height) => {
-    const right = width - MARGIN.right - 86, bottom = height - MARGIN.bottom;
+    const right = width - MARGIN.right - 100, bottom = height - MARGIN.bottom;
     const x = scale(low, 1, MARGIN.left, right), y = scale(0, top, bottom, MARGIN.top);
-    const step = x(low + 0.01) - x(low), tall = isBroken ? MARGIN.top : y(identical), at = right + 22;
+    const step = x(low + 0.01) - x(low), tall = isBroken ? MARGIN.top : y(identical), at = right + 36;
     const bar = (bin, value, left, wide, up, kind) => value > 0 && html`<rect key=${bin} class=${`column ${kind}${line !== undefined && bin / 100 < line - 1e-9 ? " back" : ""}${onPick ? " pick" : ""}`} x=${left} width=${wide} y=${up} height=${bottom - up}
       tabindex=${onPick ? 0 : null} role=${onPick ? "link" : null} onClick=${() => onPick && onPick(bin)} onKeyDown=${(event) => event.key === "Enter" && onPick && onPick(bin)}>
       <title>${bin === 100 ? `1: ${count(value)}` : `${(bin / 100).toFixed(2)} to ${((bin + 1) / 100).toFixed(2)}: ${count(value)}`}</title></rect>`;

@@ -12,11 +12,11 @@ function scopeOf(info) {
 
 function ClusterList({ params }) {
   const { source, go } = useShared();
-  const sort = params.get("sort") || "size", search = params.get("search") || "";
+  const sort = params.get("sort") || "size", search = params.get("search") || "", cell = params.get("cell") || "";
   const [typed, setTyped] = useState(search);
-  const inputs = [sort, search, source.info.texts.state];
-  const first = useLoaded(() => source.clusters({ offset: 0, limit: 1, sort, search }), inputs);
-  const set = (values) => go("clusters", { sort, search, ...values });
+  const inputs = [sort, search, cell, source.info.texts.state];
+  const first = useLoaded(() => source.clusters({ offset: 0, limit: 1, sort, search, cell }), inputs);
+  const set = (values) => go("clusters", { sort, search, cell, ...values });
   useEffect(() => {
     const timer = setTimeout(() => typed !== search && set({ search: typed }), TYPING_PAUSE);
     return () => clearTimeout(timer);
@@ -24,6 +24,7 @@ function ClusterList({ params }) {
   const scope = scopeOf(source.info);
   return html`<h1>Clusters</h1>
     ${scope && html`<p class="caption"><${Prose} text=${scope} /></p>`}
+    ${cell && cellInWords(source.info, cell) && html`<p class="filtered">Only clusters ${cellInWords(source.info, cell)}. <a href="#/clusters">Show all</a></p>`}
     <label class="filter">Filter by the id or words of the kept document <input type="search" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>
     <${Loaded} state=${first}>${({ total }) => html`
       <p class="caption" aria-live="polite">${plural(total, "cluster")}</p>
@@ -35,7 +36,7 @@ function ClusterList({ params }) {
           <${SortHead} name="id" label="kept document" sort=${sort} set=${set} />
           <span role="columnheader" class="wide">first words</span></div></div>
         <${VirtualList} total=${total} rowHeight=${44} label="clusters" inputs=${inputs}
-          load=${async (offset, limit) => (await source.clusters({ offset, limit, sort, search })).rows}
+          load=${async (offset, limit) => (await source.clusters({ offset, limit, sort, search, cell })).rows}
           row=${(row) => html`<div class="columns">
             <span role="cell" class="number">${count(row.size)}</span>
             <span role="cell"><${Similarity} value=${row.weakest} threshold=${source.info.threshold} /></span>

@@ -10,7 +10,8 @@ function Overview({ params }) {
     ${info.rejected.total > 0 && html`<${Rejected} rejected=${info.rejected} documents=${info.counts.documents} />`}
     <${Headline} info=${info} />
     <${Warnings} warnings=${info.warnings} />
-    ${hasRemoved && html`<${Similarities} info=${info} />
+    ${hasRemoved && html`<${SourceMatrix} info=${info} params=${params} />
+    <${Similarities} info=${info} />
     <${Threshold} info=${info} params=${params} />
     <div class="two">
       <section class="card" aria-labelledby="sizes"><div class="head"><h2 id="sizes">Cluster sizes</h2>
@@ -34,7 +35,7 @@ function Headline({ info }) {
   const what = info.asks_containment ? "contain another" : "are near-duplicates";
   return html`<section class="promise" aria-labelledby="promise">
     <h1 id="promise">${counts.removed ? `${count(counts.removed)} of ${plural(counts.documents, "document")} ${what} (${percent(share, share < 0.095 ? 1 : 0)})` : `Nothing was removed from ${plural(counts.documents, "document")}`}</h1>
-    <p class="lead">${info.finding} ${promiseOf(info)}</p>
+    <p class="lead">${info.sources.length > 0 && html`<span id="whence"><${Visible} text=${info.sources[0].sentence} /></span> `}${info.finding} ${promiseOf(info)}</p>
     <${Causes} info=${info} />
     <${Exceptions} info=${info} />
     <${Split} info=${info} />
@@ -134,7 +135,7 @@ function Threshold({ info, params }) {
   const wanted = Number(params.get("threshold")) || info.threshold;
   const at = Math.max(0, steps.findLastIndex((step) => step.threshold <= wanted + 1e-9));
   const chosen = steps[at];
-  const set = (number) => go("", { threshold: steps[number].threshold.toFixed(2) });
+  const set = (number) => go("", { by: params.get("by"), threshold: steps[number].threshold.toFixed(2) });
   return html`<section class="card" aria-labelledby="other">
     <div class="head"><h2 id="other">What another threshold would remove</h2>
       <${CsvButton} name="thresholds" head=${["threshold", "removed", "kept", "clusters", "pairs"]} rows=${() => steps.map((step) => [step.threshold, step.removed, step.kept, step.clusters, step.pairs])} /></div>

@@ -30,9 +30,15 @@ function fileSource(data) {
   return {
     info: data.info,
     isServed: false,
-    async clusters({ offset, limit, sort, search }) {
+    async clusters({ offset, limit, sort, search, cell = "" }) {
       const matches = matcher(search);
-      const found = search ? allRows().filter((row) => matches(get(row.key))) : allRows();
+      const [kind, from, to] = cell.split("/").map(Number);
+      const isIn = (key) => {
+        const pair = documents.cells[positions.get(key)]?.[kind];
+        return pair && pair[0] === from && pair[1] === to;
+      };
+      const ofCell = cell ? allRows().filter((row) => byCluster.get(row.key)[3].some(isIn)) : allRows();
+      const found = search ? ofCell.filter((row) => matches(get(row.key))) : ofCell;
       const sorted = [...found].sort(ORDERS[sort] || ORDERS.size);
       return { total: sorted.length, rows: sorted.slice(offset, offset + limit) };
     },
