@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         load,
         neighbours,
         plan,
+        review,
         tune,
     )
     from neardup.client import AsyncClient, Client
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     )
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation
+    from neardup.jobs.review import Removal, Review
     from neardup.jobs.tune import Tuning
     from neardup.report import Audit, Report
     from neardup.theory import families as families
@@ -75,7 +77,9 @@ __all__ = [
     "PassageMatch",
     "Plan",
     "PutResult",
+    "Removal",
     "Report",
+    "Review",
     "SparkEngine",
     "StoredDocument",
     "Tuning",
@@ -95,6 +99,7 @@ __all__ = [
     "neighbours",
     "passages",
     "plan",
+    "review",
     "shingles",
     "signatures",
     "tune",
@@ -120,7 +125,9 @@ _HOMES = {
     "PassageMatch": "neardup.index.result_types",
     "Plan": "neardup.theory.plan",
     "PutResult": "neardup.index.result_types",
+    "Removal": "neardup.jobs.review",
     "Report": "neardup.report",
+    "Review": "neardup.jobs.review",
     "SparkEngine": "neardup.engines.spark",
     "StoredDocument": "neardup.index.result_types",
     "Tuning": "neardup.jobs.tune",

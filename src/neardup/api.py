@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import pyarrow as pa
 
-from neardup.config import AUDIT_SAMPLE, KEEP_NOTHING, NUM_NEIGHBOURS, TUNE_SAMPLE, Config
+from neardup.config import (
+    AUDIT_SAMPLE,
+    KEEP_NOTHING,
+    NUM_NEIGHBOURS,
+    REVIEW_SAMPLE,
+    TUNE_SAMPLE,
+    Config,
+)
 from neardup.config.checks import SET_MEASURES, check_int
 from neardup.config.setting_types import Contained, RunSettings, Settings
 from neardup.engines.local.engine import LocalEngine
@@ -42,9 +49,11 @@ from neardup.jobs.explain import (
     read_texts,
     reason_to_keep,
 )
+from neardup.jobs.idf_weights import weighed
 from neardup.jobs.one_to_one import check_lists_pairs, pairs_pipeline
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
+from neardup.jobs.sarif import check_sarif, write_sarif
 from neardup.jobs.source import (
     Against,
     Destination,
@@ -63,6 +72,7 @@ from neardup.theory.plan import Plan, plan_for
 
 if TYPE_CHECKING:
     from neardup.jobs.evaluate import Evaluation
+    from neardup.jobs.review import Review
     from neardup.jobs.tune import Tuning
 
 # Modules that only some functions need are imported inside them, so a job on files loads half of
@@ -127,6 +137,7 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     check_held(chosen, against)
     check_lists_pairs(chosen)
     chosen, pipeline = removal_for(chosen)
+    pipeline = weighed(pipeline, chosen)
     if chosen.passages and not chosen.pairs:
         raise ConfigError(
             "`passages` needs `pairs`: they are listed with the pairs",
@@ -202,7 +213,7 @@ def _check_files_on_spark(config: Config) -> None:
         )
 
 
-def find_pairs(
+def find_pairs(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
     items: Any = None,
@@ -211,6 +222,7 @@ def find_pairs(
     config: Config | None = None,
     progress: Progress | bool | None = None,
     engine: Any = None,
+    sarif: str | os.PathLike[str] | None = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
     """Find every pair of similar documents, as `report.pairs`; the report also has everything `deduplicate` returns.
@@ -224,6 +236,7 @@ def find_pairs(
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
         engine: where to run: "local", "spark", or a neardup.SparkEngine.
+        sarif: for files, a file to write the pairs to as SARIF as well, which code hosts read: .sarif.
         settings: fields of Config by name.
 
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
@@ -244,10 +257,11 @@ def find_pairs(
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
+            check_in_memory(chosen, reads_files=bool(chosen.against), out=out, sarif=sarif)
             adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
             return dataclasses.replace(run(adapter, watch, pipeline), lists_pairs=True)
         check_files(against)
+        written = None if sarif is None else check_sarif(sarif, overwrite=chosen.overwrite)
 
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
@@ -262,7 +276,10 @@ def find_pairs(
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline, watch, engine=cluster)
 
-        return dataclasses.replace(from_files(find_pairs_into, ids, out), lists_pairs=True)
+        found = from_files(find_pairs_into, ids, out)
+        if written is not None:
+            write_sarif(found, written)
+        return dataclasses.replace(found, lists_pairs=True)
 
 
 def find_passages(
@@ -575,6 +592,26 @@ def evaluate(
         return job.evaluate(report, labels, Watch(listener))
 
 
+def review(run: Report | str | os.PathLike[str], *, sample: int = REVIEW_SAMPLE) -> Review:
+    """Draw removals of a run to judge, for the precision of the run with a 95 % interval.
+
+    Identical documents are not drawn. Half of the sample comes from the weakest tenth of the others, where errors are
+    likely; the estimate weights both parts by their sizes.
+
+    Args:
+        run: a report, or the output folder of a run on files.
+        sample: how many removals to draw.
+
+    >>> report = deduplicate(["a b c d e f g h i", "a b c d e f g h i j", "x y z"], threshold=0.7)
+    >>> found = review(report)
+    >>> found.removals[0].doc_id, found.judge(0, True).precision
+    (1, 1.0)
+    """
+    from neardup.jobs.review import draw_review
+
+    return draw_review(run if isinstance(run, Report) else load(run), sample)
+
+
 def load(path: str | os.PathLike[str]) -> Report:
     r"""Open the output of a finished run on files: its report, with every table it stored.
 
@@ -650,6 +687,7 @@ def _find_in_files(
         verdict.file is None
         or verdict.kept_file is None
         or verdict.config.measure not in SET_MEASURES
+        or verdict.config.weights is not None
     ):
         return verdict, NO_TEXTS
     if is_index(verdict.kept_file):  # texts stored in an index are not compared

@@ -37,7 +37,16 @@ EXPORTED = [
         "InsertNewResult",
     ),
     *("InsertResult", "Inserted", "Match", "NearDupError", "Passage", "PassageMatch"),
-    *("Plan", "PutResult", "Report", "SparkEngine", "StoredDocument", "Tuning"),
+    *(
+        "Plan",
+        "PutResult",
+        "Removal",
+        "Report",
+        "Review",
+        "SparkEngine",
+        "StoredDocument",
+        "Tuning",
+    ),
     *(
         "audit",
         "buckets",
@@ -53,7 +62,7 @@ EXPORTED = [
         "load",
         "merge_signatures",
     ),
-    *("neighbours", "passages", "plan"),
+    *("neighbours", "passages", "plan", "review"),
     *("shingles", "signatures", "tune"),
 ]
 SLOW_TO_IMPORT = [

@@ -38,6 +38,7 @@ COMMANDS: Final = (
         "audit",
         "evaluate",
         "explain",
+        "review",
         "report",
         "serve",
         "token",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # these take a second to import, and `plan` without inputs ne
     from neardup.jobs.compare import Comparison
     from neardup.jobs.evaluate import Evaluation
     from neardup.jobs.explain import Explanation, ListedPair
+    from neardup.jobs.review import Review
     from neardup.jobs.tune import Tuning
     from neardup.report import Audit, ContaminationReport, PartsReport, PassagesReport, Report
 
@@ -253,6 +254,10 @@ def _ignored(report: Report) -> Iterator[str]:
         shingles = counted(report.ignored_common["shingles"], "common shingle")
         documents = counted(report.ignored_common["documents"], "document")
         yield f"Ignored {shingles}; {documents} had no other."
+    if report.weights is not None:
+        documents = counted(report.weights["documents"], "document")
+        shared = counted(report.weights["shingles"], "shingle")
+        yield f"Weighed by how rare shingles are in {documents}; {shared} are in more than one."
 
 
 def _audited(report: Report) -> Iterator[str]:
@@ -523,6 +528,22 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
     _print_passages(compared)
     if has_texts:
         texts(answer.text or "", answer.kept_text or "", (answer.doc_id, answer.kept_id))
+
+
+def removal_to_judge(review: Review, number: int, shown: Sequence[str]) -> None:
+    """Print a removal, what differs, and the keys that judge it."""
+    one = review.removals[number]
+    removed = _place(str(one.doc_id), one.file, one.row)
+    kept = _place(str(one.kept_id), one.kept_file, one.kept_row)
+    _print_lines(
+        [
+            "",
+            f"{number + 1} of {len(review.removals)}: {removed}, removed for {kept}, similarity {one.similarity:.4f}",
+        ]
+    )
+    if shown:
+        texts(shown[0], shown[1], (str(one.kept_id), str(one.doc_id)))
+    _print_lines(["Are the two the same? y yes, n no, space skip, u back, q stop"])
 
 
 def pair(listed: ListedPair, compared: Comparison) -> None:

@@ -25,6 +25,7 @@ _NAMES: Final = frozenset(
         "k",
         "plot",
         "sample",
+        "number",
         "compare_bands",
         "compare_rows",
         "containment",
@@ -32,6 +33,7 @@ _NAMES: Final = frozenset(
         "limit",
         "by",
         "host",
+        "sarif",
     }
 )
 # Options that are not called as their setting is.

@@ -30,14 +30,14 @@ from neardup.theory.plan import Plan
 _CHOOSES_SIMILARITY: Final = frozenset(
     (
         *("threshold", "distance", "recall", "measure", "method", "bands", "rows", "num_perm"),
-        *("unit", "sketch", "audit", "one_to_one", "engine"),
+        *("unit", "sketch", "audit", "one_to_one", "weights", "engine"),
     )
 )
 # Every pair that shares a shingle is a candidate.
 _ANY: Final = 1e-9
 # Of passages with edits, three runs of three words are left in nearly every one (docs/decisions/0052).
 _SEED_WORDS: Final = 3
-_LEAST_SEEDS: Final = 3
+_MIN_SEEDS: Final = 3
 # Of a run of words that more documents have, only pairs with one of the first so many are candidates.
 _FIRST_DOCUMENTS: Final = 32
 
@@ -65,7 +65,7 @@ def find_sharing(
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)
         only_ignored = pipeline.warn_of_ignored(sketches, documents, config, engine, watch)
     if config.edits:
-        limits = SharingLimits(min(_LEAST_SEEDS, max(1, least_words(config) - 2)), _FIRST_DOCUMENTS)
+        limits = SharingLimits(min(_MIN_SEEDS, max(1, least_words(config) - 2)), _FIRST_DOCUMENTS)
     else:
         limits = SharingLimits(1, sys.maxsize >> 1)
 

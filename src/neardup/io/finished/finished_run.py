@@ -236,6 +236,7 @@ def restore(run: Path) -> Report:
         removed_against=_removed_against(run, stored),
         decisions=stored.decisions,
         ignored_common=stored.ignored_common,
+        weights=stored.weights,
         num_rejected=stored.rejected,
         num_pairs=stored.pairs,
         warnings=tuple(stored.warnings),
