@@ -49,9 +49,11 @@ from neardup.jobs.explain import (
     read_texts,
     reason_to_keep,
 )
+from neardup.jobs.idf_weights import weighed
 from neardup.jobs.one_to_one import check_lists_pairs, pairs_pipeline
 from neardup.jobs.output import DedupFolder, PairsFile
 from neardup.jobs.run import Adapter, run
+from neardup.jobs.sarif import check_sarif, write_sarif
 from neardup.jobs.source import (
     Against,
     Destination,
@@ -135,6 +137,7 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
     check_held(chosen, against)
     check_lists_pairs(chosen)
     chosen, pipeline = removal_for(chosen)
+    pipeline = weighed(pipeline, chosen)
     if chosen.passages and not chosen.pairs:
         raise ConfigError(
             "`passages` needs `pairs`: they are listed with the pairs",
@@ -210,7 +213,7 @@ def _check_files_on_spark(config: Config) -> None:
         )
 
 
-def find_pairs(
+def find_pairs(  # noqa: PLR0913 - all but the first are keyword-only, with a default
     source: Any = None,
     *,
     items: Any = None,
@@ -219,6 +222,7 @@ def find_pairs(
     config: Config | None = None,
     progress: Progress | bool | None = None,
     engine: Any = None,
+    sarif: str | os.PathLike[str] | None = None,
     **settings: Unpack[RunSettings],
 ) -> Report:
     """Find every pair of similar documents, as `report.pairs`; the report also has everything `deduplicate` returns.
@@ -232,6 +236,7 @@ def find_pairs(
         config: settings to start from.
         progress: True shows a bar; a function is called with the events of neardup.events.
         engine: where to run: "local", "spark", or a neardup.SparkEngine.
+        sarif: for files, a file to write the pairs to as SARIF as well, which code hosts read: .sarif.
         settings: fields of Config by name.
 
     >>> find_pairs(["a b c d e f g", "a b c d e f g h", "x"], threshold=0.7).pairs.to_pylist()
@@ -252,10 +257,11 @@ def find_pairs(
         paths = paths_of(source) if items is None else None
         if paths is None:
             source, chosen = items_or_source(source, items, chosen)
-            check_in_memory(chosen, reads_files=bool(chosen.against), out=out)
+            check_in_memory(chosen, reads_files=bool(chosen.against), out=out, sarif=sarif)
             adapter = _adapter_without_files(source, ids, chosen, cluster, watch, against)
             return dataclasses.replace(run(adapter, watch, pipeline), lists_pairs=True)
         check_files(against)
+        written = None if sarif is None else check_sarif(sarif, overwrite=chosen.overwrite)
 
         def find_pairs_into(out: str) -> Report:
             output = PairsFile(out, ["common"] * (chosen.ignore_common is not None))
@@ -270,7 +276,10 @@ def find_pairs(
             check_against_index(chosen)
             return run_files(output, paths, chosen, pipeline, watch, engine=cluster)
 
-        return dataclasses.replace(from_files(find_pairs_into, ids, out), lists_pairs=True)
+        found = from_files(find_pairs_into, ids, out)
+        if written is not None:
+            write_sarif(found, written)
+        return dataclasses.replace(found, lists_pairs=True)
 
 
 def find_passages(
@@ -678,6 +687,7 @@ def _find_in_files(
         verdict.file is None
         or verdict.kept_file is None
         or verdict.config.measure not in SET_MEASURES
+        or verdict.config.weights is not None
     ):
         return verdict, NO_TEXTS
     if is_index(verdict.kept_file):  # texts stored in an index are not compared

@@ -191,7 +191,15 @@ def sketch_documents(
 def warn_of_short(
     sketches: Table, documents: Source, config: Config, engine: Engine[Table, Rows], watch: Watch
 ) -> None:
-    """Warn if most documents have so few shingles that a typo hides a match."""
+    """Warn if most documents have so few shingles that a typo hides a match, or count code that is not compared."""
+    if config.asks_code and config.min_words:
+        compared = engine.choose_rows(sketches, "num_shingles", documents.num_rows)
+        count = engine.total(sketches) - engine.total(sketches, where=compared)
+        if count:
+            watch.warn(
+                f"{count:,} document{'s'[: count != 1]} with fewer than {config.min_words:,} tokens "
+                f"{'were' if count != 1 else 'was'} not compared"
+            )
     if not has_shorter_shingles(config):
         return
     num_rows = documents.num_rows

@@ -176,6 +176,8 @@ class Report:
             match no document: `kept`, `removed`, `unmatched`; None without decisions.
         ignored_common: the number of shingles that `ignore_common` ignores, each counted in every
             group, and of documents left without any: `shingles`, `documents`; None without it.
+        weights: with `weights`, the number of documents with shingles that were counted, and of shingles
+            in more than one of them: `documents`, `shingles`; None without it.
         num_rejected: documents that could not be used.
         exact_duplicates: documents whose shingle set equals that of another document.
         pairs_verified: pairs that an exact comparison found to be at or above the threshold: with
@@ -236,6 +238,7 @@ class Report:
     audit: Audit | None = None
     decisions: dict[str, int] | None = None
     ignored_common: dict[str, int] | None = None
+    weights: dict[str, int] | None = None
     audited: Callable[[Callable[[str], pa.Table | None]], Any] | None = dataclasses.field(
         default=None, compare=False
     )
@@ -401,6 +404,7 @@ class Report:
             "rejected": self.num_rejected,
             **({} if self.decisions is None else {"decisions": self.decisions}),
             **({} if self.ignored_common is None else {"ignored_common": self.ignored_common}),
+            **({} if self.weights is None else {"weights": self.weights}),
             "exact_duplicates": self.exact_duplicates,
             "pairs_verified": self.pairs_verified,
             "pairs": self.num_pairs,

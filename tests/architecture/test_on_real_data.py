@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -105,3 +106,12 @@ def test_the_recipe_for_essays_is_the_one_that_was_measured(benchmark):
     assert whole["found"]["no-obfuscation"] <= 0.01 * measured["labelled"]["no-obfuscation"]
     guide = (ROOT / "docs" / "guides" / "plagiarism.md").read_text("utf-8")
     assert f"{verbatim:.0%}".replace("%", " %") in guide
+
+
+def test_tune_of_a_gigabyte_takes_less_than_thirty_seconds_of_two_cores(benchmark):
+    measured = json.loads((benchmark.FOLDER / "tune.json").read_text("utf-8"))
+    [row] = measured["rows"]
+    assert row["MB"] >= 1000
+    assert row["core-s"] / 2 < 30
+    decision = (ROOT / "docs" / "decisions" / "0042-thresholds-found.md").read_text("utf-8")
+    assert f"{row['core-s']} CPU seconds" in decision

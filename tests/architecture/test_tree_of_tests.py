@@ -54,6 +54,7 @@ SUBJECTS = {
         "atomic",
         "auto",
         "bad_input",
+        "code_copies",
         "decontamination",
         "detected_encodings",
         "exact",

@@ -21,6 +21,10 @@ WRONG = {
     "dimension": "0",
     "unit": "words",
     "size": "0",
+    "language": "pyhton",
+    "weights": "tfidf",
+    "code_names": "folded",
+    "sarif": "pairs.txt",
     "method": "fast",
     "sketch": "md5",
     "num_perm": "100",
@@ -130,6 +134,8 @@ BESIDE = {
     "compare_bands": ["--compare-rows", "5", "--plot", "curve.svg"],
     "compare_rows": ["--compare-bands", "20", "--plot", "curve.svg"],
     "html_content": ["--html"],
+    "language": ["--unit", "code"],
+    "code_names": ["--unit", "code"],
 }
 
 
@@ -250,7 +256,7 @@ def test_a_column_that_no_row_has_is_named(say, arguments, words):
         ),
         (
             ["dedup", "pages.jsonl", "-o", "out", "--unit", "words"],
-            "invalid value for --unit: 'words' is not one of 'word', 'char'",
+            "invalid value for --unit: 'words' is not one of 'word', 'char', 'code'",
             "did you mean word?",
         ),
         (

@@ -356,6 +356,45 @@ def test_files_of_a_change_stay_once_it_was_committed_whatever_is_raised_afterwa
         assert index.check() == []
 
 
+class InterruptedAfterCommit:
+    """A connection to SQLite on which an interrupt comes as the first COMMIT returns."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._is_due = True
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, statement, *values):
+        cursor = self._connection.execute(statement, *values)
+        if statement == "COMMIT" and self._is_due:
+            self._is_due = False
+            raise KeyboardInterrupt
+        return cursor
+
+
+@pytest.mark.parametrize(
+    ("act", "num_documents"),
+    [(lambda index: index.insert_many(texts(9, seed=3)), 27), (Index.compact, 18)],
+)
+def test_new_files_stay_when_an_interrupt_comes_as_the_commit_that_names_them_returns(
+    tmp_path, act, num_documents
+):
+    with Index.create(tmp_path / "i") as index:
+        for seed in (1, 2):
+            index.insert_many(texts(9, seed=seed))
+        index._store.finish_merging()
+        writer = index._store._writer
+        index._store._writer = InterruptedAfterCommit(writer)
+        with pytest.raises(KeyboardInterrupt):
+            act(index)
+        index._store._writer = writer
+        assert len(index) == num_documents
+        assert index.check() == []
+        assert len(index.query_many(texts(9, seed=1), k=1)) == 9
+
+
 def test_a_change_begins_anew_after_an_interrupt_that_left_a_transaction_open(tmp_path):
     with Index.create(tmp_path / "i") as index:
         index._store._writer.execute(

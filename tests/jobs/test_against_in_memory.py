@@ -15,6 +15,7 @@ from neardup.errors import ConfigError, DataError
 from support import corpora
 from support.corpora import EVERY_PAIR, NEAR, OTHER, PAGE, Truth
 from support.grids import turning_grid
+from support.made_run import data_of
 
 DOCUMENTS = corpora.rows(17, 60)
 NUM_OLD = 25
@@ -145,7 +146,9 @@ def test_explain_and_the_page_show_the_text_of_the_old_document():
     assert neardup.explain(report, "odd").reason
     with pytest.raises(DataError, match="no document of the report is named 'old'"):
         neardup.explain(report, "old")
-    assert NEAR in report.to_html()
+    shown = data_of(report.to_html())
+    at = shown["documents"]["id"].index("old")
+    assert "".join(shown["pieces"][piece] for piece in shown["documents"]["text"][at]) == NEAR
 
 
 def test_sets_and_vectors_are_compared_with_old_ones():

@@ -51,6 +51,8 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
         raise click.UsageError('standard input can be read only once: A and B cannot both be "-"')
     from neardup.cli import render
 
+    if config.goes_by_endings:
+        config = _with_language(a, b, config)
     text_a, text_b = _read(a, config), _read(b, config)
     with render.working("compare", quiet=quiet):
         import neardup
@@ -75,6 +77,19 @@ def compare(a: str, b: str, config: Config, as_json: bool, quiet: bool) -> None:
         render.passages(answer, texts, least_words(config))
 
 
+def _with_language(a: str, b: str, config: Config) -> Config:
+    """Return the settings with the language of two files."""
+    from neardup.io.columns.code import language_of
+
+    found = {language_of(path) for path in (a, b)} - {None}
+    if len(found) != 1:
+        what = " and ".join(sorted(map(str, found))) or "no known language"
+        raise DataError(
+            f"the endings of {a} and {b} say {what}", hint="name the language: --language python"
+        )
+    return Config.of(config, language=found.pop())
+
+
 def _name(path: str) -> str:
     return "standard input" if path == STDIN else path
 
@@ -84,8 +99,11 @@ def _read(path: str, config: Config) -> str:
         from neardup.io.documents.one_document import read_by_id, split_address
 
         address = split_address(path)
-        if address is not None:  # the stored text: for HTML, the visible text is extracted later
-            return read_by_id(*address, Config.of(config, html=False))
+        if address is not None:  # the stored text, not what is compared of it
+            stored = Config.of(
+                config, html=False, unit="word", language=None, code_names="fold", min_words=None
+            )
+            return read_by_id(*address, stored)
     from neardup.io.documents.file_encodings import decode
 
     content = sys.stdin.buffer.read() if path == STDIN else _content(path)

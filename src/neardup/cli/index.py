@@ -54,6 +54,8 @@ _SETTINGS: Final = (
         "packed",
         "unit",
         "size",
+        "language",
+        "code_names",
         "multiset",
         "fold_numbers",
     ),

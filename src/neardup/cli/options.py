@@ -72,9 +72,25 @@ SETTINGS: Final = {
     "packed": _Setting(
         SIMILAR, "Bits are packed into bytes, eight to a byte, most significant first."
     ),
-    "unit": _Setting(SIMILAR, "Unit of a shingle; char suits short texts, names and code."),
+    "unit": _Setting(
+        SIMILAR,
+        "Unit of a shingle; char suits short texts and names; code compares tokens of source code.",
+    ),
     "size": _Setting(SIMILAR, "Number of consecutive units in a shingle.", "N"),
+    "language": _Setting(
+        SIMILAR,
+        "With --unit code: language of all texts, such as python; default: by the ending of each file.",
+        "NAME",
+    ),
+    "code_names": _Setting(
+        SIMILAR, "With --unit code: fold makes all names one token, keep compares them."
+    ),
     "multiset": _Setting(SIMILAR, "Count repeated shingles instead of ignoring repetitions."),
+    "weights": _Setting(
+        SIMILAR,
+        "Weigh shingles or items by how rare they are in the input and --against: weighted Jaccard similarity.",
+        "idf",
+    ),
     "fold_numbers": _Setting(SIMILAR, "Treat every number as the same word."),
     "normalise": _Setting(
         SIMILAR, "Unicode normalisation form; nfkc also folds ligatures and full-width letters."
@@ -256,7 +272,7 @@ SETTINGS: Final = {
     ),
     "min_words": _Setting(
         OUTPUT,
-        "Minimum number of words of a passage, default 8, with --edits 18 that agree; with --level, of a part.",
+        "Minimum words of a passage, default 8, with --edits 18; or of a part of --level, of code of --unit code.",
         "N",
         int,
     ),
@@ -296,12 +312,13 @@ _REPEATABLE: Final = frozenset(
 PASSAGE_SETTINGS: Final = ("passages", "edits", "min_words")
 # The settings for comparing two texts; commands on files add the rest.
 TEXT_SETTINGS: Final = (
-    *("threshold", "distance", "recall", "measure", "unit", "size", "multiset", "fold_numbers"),
+    *("threshold", "distance", "recall", "measure", "unit", "size", "language"),
+    *("code_names", "multiset", "fold_numbers"),
     *("normalise", "fold_accents", "ignore", "html", "html_content"),
     *("method", "sketch", "num_perm", "bands", "rows", "seed", "signature_filter"),
 )
 # Of whole runs.
-RUN_SETTINGS: Final = ("ignore_common", "common_by", "text_out")
+RUN_SETTINGS: Final = ("weights", "ignore_common", "common_by", "text_out")
 COLUMN_SETTINGS: Final = (
     "text_column",
     "id_column",

@@ -23,9 +23,24 @@ from neardup.config import Config
     "audit",
     "overwrite",
 )
+@options.option(
+    "--sarif",
+    what="Also write the pairs as SARIF, which code hosts show: .sarif.",
+    type=click.Path(),
+    metavar="FILE",
+)
+@options.option("--fail-if-found", what="Exit with code 1 if there is any pair.", is_flag=True)
 @options.as_json("the report")
 @options.quiet("Print errors only: no progress, warnings or summary.")
-def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quiet: bool) -> None:
+def pairs(
+    inputs: tuple[str, ...],
+    out: str,
+    sarif: str | None,
+    fail_if_found: bool,
+    config: Config,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """List every pair of similar documents: doc_a, doc_b, similarity.
 
     INPUT is what `neardup dedup` takes, or the folder of a finished run with stored pairs (dedup --pairs). With
@@ -41,6 +56,7 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
       neardup pairs baskets.csv -o pairs.csv --items-column products --threshold 0.5
       neardup pairs orders.csv -o pairs.csv --items-column item --id-column customer --long
       neardup pairs images.parquet -o pairs.parquet --measure cosine --vector-column embedding
+      neardup pairs src/ -o copies.csv --unit code --min-words 50 --sarif copies.sarif --fail-if-found
       neardup pairs essays/ -o pairs.jsonl --passages --edits      who copied what from whom
       neardup pairs clean -o pairs.jsonl                           the pairs stored by a run with --pairs
       neardup pairs clean -o close.jsonl --threshold 0.9           only those with similarity >= 0.9
@@ -56,8 +72,11 @@ def pairs(inputs: tuple[str, ...], out: str, config: Config, as_json: bool, quie
             config=config,
             progress=progress,
             engine=config.engine,
+            sarif=sarif,
         )
     if as_json:
         render.as_json(report.as_dict())
     elif not quiet:
         render.pairs_summary(report, out)
+    if fail_if_found and report.num_pairs:
+        click.get_current_context().exit(1)

@@ -254,6 +254,10 @@ def _ignored(report: Report) -> Iterator[str]:
         shingles = counted(report.ignored_common["shingles"], "common shingle")
         documents = counted(report.ignored_common["documents"], "document")
         yield f"Ignored {shingles}; {documents} had no other."
+    if report.weights is not None:
+        documents = counted(report.weights["documents"], "document")
+        shared = counted(report.weights["shingles"], "shingle")
+        yield f"Weighed by how rare shingles are in {documents}; {shared} are in more than one."
 
 
 def _audited(report: Report) -> Iterator[str]:

@@ -12,7 +12,17 @@ from neardup.cli import options
 from neardup.config import Config
 
 _SETTINGS: Final = (
-    *("measure", "unit", "size", "multiset", "fold_numbers", "normalise", "fold_accents"),
+    *(
+        "measure",
+        "unit",
+        "size",
+        "language",
+        "code_names",
+        "multiset",
+        "fold_numbers",
+        "normalise",
+        "fold_accents",
+    ),
     *("ignore", "html", "html_content", "seed"),
     *("text_column", "id_column", "items_column", "group_column"),
     *(

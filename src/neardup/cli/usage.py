@@ -33,6 +33,7 @@ _NAMES: Final = frozenset(
         "limit",
         "by",
         "host",
+        "sarif",
     }
 )
 # Options that are not called as their setting is.

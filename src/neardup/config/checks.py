@@ -217,6 +217,25 @@ def _try_encoding(name: str) -> None:
     codecs.getincrementalencoder(name)().encode("a\n", final=True)
 
 
+def check_language(name: Any) -> None:
+    """Raise unless Pygments knows a language."""
+    if name is None:
+        return
+    check_type("language", name, str, "the name of a language, or None")
+    check_text("language", name)
+    from pygments.lexers import find_lexer_class_by_name, get_all_lexers  # few runs compare code
+    from pygments.util import ClassNotFound
+
+    try:
+        find_lexer_class_by_name(name)
+    except ClassNotFound as error:
+        known = sorted(alias for _, aliases, _, _ in get_all_lexers() for alias in aliases)
+        raise ConfigError(
+            f"`language` must be a language that Pygments knows, got {name!r}",
+            hint=near_names(name.lower(), known) or "`python -m pygments -L lexers` lists them",
+        ) from error
+
+
 def as_columns(name: str, value: Any) -> str | tuple[str, ...] | None:
     """Return the name of a column, or a tuple of several."""
     if value is None:

@@ -25,6 +25,7 @@ from neardup.config.checks import (
     check_choice,
     check_delimiter,
     check_int,
+    check_language,
     check_num_perm,
     check_real,
     check_text,
@@ -34,6 +35,7 @@ from neardup.config.conflicts import check_together
 from neardup.config.distances import SCALES
 from neardup.config.setting_types import (
     Cluster,
+    CodeNames,
     EngineName,
     FormatName,
     HtmlContent,
@@ -45,11 +47,13 @@ from neardup.config.setting_types import (
     Settings,
     Sketch,
     Unit,
+    Weights,
 )
 from neardup.errors import ConfigError
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "unit": get_args(Unit),
+    "code_names": get_args(CodeNames),
     "method": get_args(Method),
     "measure": get_args(Measure),
     "engine": get_args(EngineName),
@@ -58,11 +62,12 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "html_content": get_args(HtmlContent),
     "normalise": get_args(Normalise),
     "format": get_args(FormatName),
+    "weights": get_args(Weights),
     "rule": get_args(Rule),
     "level": get_args(Level),
 }
 # None leaves the choice to the files, and compares documents as a whole.
-_NONE_GOES: Final = ("format", "level")
+_NONE_GOES: Final = ("format", "level", "weights")
 KEEP_ORDERS: Final = ("first", "last", "longest")
 KEEP_COLUMN_ORDERS: Final = ("max", "min")
 KEEP_BY_PATH: Final = "path"
@@ -131,8 +136,11 @@ class Config(_BesidesSettings):
             jaccard and weighted, d for euclidean, whose similarity is 1 / (1 + d).
         recall: the probability of finding a pair at exactly `threshold`; in (0, 1], 1 selects
         method "exact".
-        unit: the unit of a shingle: "word" or "char".
+        unit: the unit of a shingle: "word", "char", or "code", the tokens of source code.
         size: the number of consecutive units in a shingle.
+        language: with unit="code", the language of all texts, by a name that Pygments knows; None goes
+            by the ending of each file.
+        code_names: with unit="code", whether names are all the same token, "fold", or "keep".
         num_perm: slots per signature; a power of two from 16 to 1024, with sketch="minhash" any
             number from 1 to 1024; None means 128, or 1024 for hamming and cosine.
         bands: bands per signature; None derives it from `threshold` and `recall`.
@@ -166,9 +174,12 @@ class Config(_BesidesSettings):
             `find_pairs` without a threshold lists every pair that shares one.
         edits: find passages that were copied with edits: words changed, left out, added or moved.
         min_words: the least number of words of a passage; with `edits`, of those that agree; with
-            `level`, of a paragraph or line. None means 8, and 18 with `edits`; of a repeated passage, 50.
+            `level`, of a paragraph or line. None means 8, and 18 with `edits`; of a repeated passage,
+            50. With unit="code", the least number of tokens of a document that is compared.
         collapse_empty: treat documents without shingles as exact copies of each other.
         multiset: count repeated shingles instead of ignoring repetitions.
+        weights: "idf" weighs shingles or items by how rare they are in the documents of the run and of
+            `against`, and compares by weighted Jaccard similarity; None weighs all the same.
         fold_numbers: treat every number as the same token.
         normalise: the Unicode normalisation form: "nfc", or "nfkc", which also treats compatibility
             characters as equal, such as ligatures, full-width letters and superscripts.
@@ -243,6 +254,8 @@ class Config(_BesidesSettings):
     recall: float = 0.99
     unit: Unit = "word"
     size: int = 5
+    language: str | None = None
+    code_names: CodeNames = "fold"
     num_perm: int = _BY_MEASURE
     bands: int | None = None
     rows: int | None = None
@@ -264,6 +277,7 @@ class Config(_BesidesSettings):
     min_words: int | None = None
     collapse_empty: bool = False
     multiset: bool = False
+    weights: Weights | None = None
     fold_numbers: bool = False
     normalise: Normalise = "nfc"
     fold_accents: bool = False
@@ -326,6 +340,7 @@ class Config(_BesidesSettings):
         self._check_columns()
         for name in ("decisions", "weights_from", "text_out"):
             self._set(name, as_path(name, getattr(self, name)))
+        check_language(self.language)
         if self.master is not None:
             check_type("master", self.master, str, "the address of a Spark cluster, or None")
             check_text("master", self.master)
@@ -466,6 +481,16 @@ class Config(_BesidesSettings):
     def asks_exact(self) -> bool:
         """Whether the settings ask for every pair, so that there are no bands."""
         return self.method == "exact" or self.recall == 1 or self.asks_containment
+
+    @property
+    def asks_code(self) -> bool:
+        """Whether the tokens of source code are compared."""
+        return self.unit == "code"
+
+    @property
+    def goes_by_endings(self) -> bool:
+        """Whether every file is source code in the language of its ending."""
+        return self.asks_code and self.language is None and self.format is None
 
     @property
     def ignores_shingles(self) -> bool:

@@ -25,6 +25,8 @@ def check_together(config: Any) -> None:
             f"`lines` and `format` {config.format!r} cannot be combined: with `lines` a line of text is a document",
             hint="leave one of them out; `format` 'lines' is the same as `lines` for files with any extension",
         )
+    _check_code(config)
+    _check_weights(config)
     _check_passages(config)
     _check_long(config)
     if config.keep_globs and config.engine == "spark":
@@ -225,6 +227,67 @@ def _check_against(config: Any) -> None:
         raise ConfigError(
             "`only_against` and cluster 'components' cannot be combined: no chains are built",
             hint="leave `cluster` out",
+        )
+
+
+def _check_weights(config: Any) -> None:
+    """What does not apply to shingles that are weighed by how rare they are."""
+    if config.weights is None:
+        return
+    if config.measure != "jaccard":
+        raise ConfigError(
+            f"`weights` {config.weights!r} needs the measure 'jaccard', got {config.measure!r}",
+            hint="leave `measure` out, or leave `weights` out",
+        )
+    for name in ("multiset", "ignore", "ignore_common", "decisions", "audit", "collapse_empty"):
+        if getattr(config, name):
+            raise ConfigError(
+                f"`{name}` and `weights` {config.weights!r} cannot be combined",
+                hint=f"leave `{name}` out",
+            )
+    if config.asks_code:
+        raise ConfigError(
+            f"`unit` 'code' and `weights` {config.weights!r} cannot be combined",
+            hint="leave `weights` out",
+        )
+    if config.sketch != "fast":
+        raise ConfigError(
+            f"`sketch` {config.sketch!r} and `weights` {config.weights!r} cannot be combined: weighted shingles have "
+            "signatures of their own",
+            hint="leave `sketch` out",
+        )
+    if config.engine == "spark":
+        raise ConfigError(
+            f"`weights` {config.weights!r} is not supported on Spark",
+            hint="leave it out, or use engine='local'",
+        )
+
+
+def _check_code(config: Any) -> None:
+    """Settings of source code, and what does not apply to it."""
+    if not config.asks_code:
+        for name, value in (("language", config.language), ("code_names", config.code_names)):
+            if value not in (None, "fold"):
+                raise ConfigError(
+                    f"`{name}` {value!r} needs `unit` 'code', got {config.unit!r}",
+                    hint=f"pass unit='code', or leave `{name}` out",
+                )
+        return
+    for name in ("items_column", "html", "fold_numbers", "fold_accents", "lines", "passages"):
+        if getattr(config, name):
+            raise ConfigError(
+                f"`{name}` and `unit` 'code' cannot be combined: the tokens of code are compared",
+                hint=f"leave `{name}` out",
+            )
+    if config.measure not in SET_MEASURES:
+        raise ConfigError(
+            f"`unit` 'code' needs a measure of texts, got {config.measure!r}",
+            hint="use the measure 'jaccard' or 'containment'",
+        )
+    if config.format in ("lines", "warc"):
+        raise ConfigError(
+            f"`format` {config.format!r} and `unit` 'code' cannot be combined: a document is a whole file",
+            hint="leave `format` out",
         )
 
 

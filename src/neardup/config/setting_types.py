@@ -9,7 +9,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
-Unit = Literal["word", "char"]
+Unit = Literal["word", "char", "code"]
+Weights = Literal["idf"]
+CodeNames = Literal["fold", "keep"]
 Method = Literal["auto", "lsh", "exact"]
 Measure = Literal["jaccard", "containment", "weighted", "hamming", "cosine", "euclidean"]
 EngineName = Literal["local", "spark"]
@@ -32,6 +34,8 @@ class RunSettings(TypedDict, total=False):
     recall: float
     unit: Unit
     size: int
+    language: str | None
+    code_names: CodeNames
     num_perm: int | None
     bands: int | None
     rows: int | None
@@ -53,6 +57,7 @@ class RunSettings(TypedDict, total=False):
     min_words: int | None
     collapse_empty: bool
     multiset: bool
+    weights: Weights | None
     fold_numbers: bool
     normalise: Normalise
     fold_accents: bool

@@ -49,7 +49,8 @@ class Batch(NamedTuple):
 
 def one_content(value: Any, config: Config) -> pa.Array:
     """Return a single document as contents; raise if it cannot be used."""
-    is_plain = config.measure == "jaccard" and config.items_column is None and not config.html
+    is_plain = config.measure == "jaccard" and config.items_column is None
+    is_plain = is_plain and not (config.html or config.asks_code)
     if is_plain and isinstance(value, str):
         try:
             return pa.array([value], pa.large_string())

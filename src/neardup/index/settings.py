@@ -49,6 +49,7 @@ _OF_RUNS: Final = frozenset(
         *(
             "ignore",
             "ignore_common",
+            "weights",
             "common_by",
             "text_out",
             "audit",

@@ -60,4 +60,6 @@ def run_files(
         adapter = adapter_for(setup, engine)
         if config.ignore_common is not None and isinstance(adapter, LocalFiles):
             adapter.ignore_common(watch)
+        if config.weights is not None and isinstance(adapter, LocalFiles):
+            adapter.weigh(watch)
         return run(adapter, watch, pipeline)

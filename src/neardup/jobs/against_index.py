@@ -47,7 +47,7 @@ _KNOWN: Final = pa.schema(
     ]
 )
 _NOT_HERE: Final = (
-    *("passages", "pairs", "audit", "ignore", "ignore_common", "decisions"),
+    *("passages", "pairs", "audit", "ignore", "ignore_common", "decisions", "weights"),
     *("against_text_column", "against_items_column", "against_id_column"),
 )
 

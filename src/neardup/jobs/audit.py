@@ -115,6 +115,11 @@ def measure(run: Audited, engine: LocalEngine, watch: Watch, size: int = AUDIT_S
             f"audit supports only the measure 'jaccard', got {run.config.measure}",
             hint="compare a sample with neardup.compare, or plan for a higher recall",
         )
+    if run.config.weights is not None:
+        raise ConfigError(
+            f"audit does not support `weights` {run.config.weights!r}",
+            hint="the exact method finds every pair: method='exact'",
+        )
     if run.config.one_to_one:
         raise ConfigError(
             "this run lists only pairs of best partners, so its recall cannot be measured",

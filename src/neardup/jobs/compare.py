@@ -201,7 +201,7 @@ def signatures(
 
     Args:
         texts: documents in memory, as for `deduplicate`; one that cannot be used is an error.
-        items: sets to sign instead of texts, as for `deduplicate`.
+        items: sets to sign instead of texts, as for `deduplicate`; with measure="weighted", items with weights.
         config: settings to start from.
         settings: fields of Config by name.
 
@@ -211,13 +211,27 @@ def signatures(
     >>> bool((np.minimum(tea, milk) == both).all())
     True
     """
-    source, chosen = items_or_source(texts, items, for_texts(Config.of(config, **settings)))
+    asked = Config.of(config, **settings)
+    if asked.measure == "weighted":
+        return _weighted_signatures(texts, items, asked)
+    source, chosen = items_or_source(texts, items, for_texts(asked))
     documents = _all_usable(in_memory.read(source, Config.of(chosen, strict=False, keep="first")))
     signed = np.empty((documents.num_rows, chosen.num_perm), np.uint32)
     done = 0
     for chunk in documents.column("text").chunks:
         text_signatures(chunk, chosen, signed[done : done + len(chunk)])
         done += len(chunk)
+    return signed
+
+
+def _weighted_signatures(texts: Any, items: Any, config: Config) -> npt.NDArray[np.uint32]:
+    """Return the signature of every set of items with weights."""
+    from neardup.measures import weighted  # most signatures are of texts
+
+    source, chosen = items_or_source(texts, items, config)
+    documents = _all_usable(in_memory.read(source, Config.of(chosen, strict=False, keep="first")))
+    contents = schema.one_array(documents.column("text"))
+    signed, _ = weighted.sign(weighted.items(contents, chosen), plan_for(chosen), chosen)
     return signed
 
 
@@ -322,6 +336,11 @@ def check_not_long(config: Config) -> None:
 
 def check_counts_all(config: Config, reason: str) -> None:
     """Raise if the settings ignore common shingles, where these cannot be counted."""
+    if config.weights is not None:
+        raise ConfigError(
+            f"`weights` {config.weights!r} needs all documents of a run: {reason}",
+            hint="leave `weights` out; it applies to deduplicate and find_pairs",
+        )
     if config.ignore_common is not None:
         raise ConfigError(
             f"`ignore_common` needs all documents of a run: {reason}",

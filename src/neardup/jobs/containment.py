@@ -213,7 +213,7 @@ def warn_of_short(
         texts = batch.column("text").filter(pa.array(~is_long(batch.column("row").to_numpy())))
         num_short += int((np.diff(jaccard.text_sets(texts, by_unit).ends) < config.size).sum())
     if num_short:
-        units = {"word": "words", "char": "characters"}[config.unit]
+        units = {"word": "words", "char": "characters", "code": "tokens"}[config.unit]
         watch.warn(
             f"{num_short:,} of {num_documents:,} documents of `against` have fewer than {config.size} {units}, the "
             "size of a shingle: a document that equals one of them is removed, but one that quotes it is not; a "

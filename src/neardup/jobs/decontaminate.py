@@ -60,6 +60,7 @@ _FIXED: Final[dict[str, Any]] = {
     "group_column": None,
     "ignore": (),
     "ignore_common": None,
+    "weights": None,
     "common_by": None,
     "text_out": None,
     "level": None,

@@ -480,7 +480,7 @@ def _evaluation(
     is_estimated = False
     best: tuple[float | None, float | None] = (None, None)
     values = [np.full(pairs.first.size, np.nan) for pairs in (wrong, missed)]
-    if config.measure in SET_MEASURES and config.ignore_common is None:
+    if config.measure in SET_MEASURES and not (config.ignore_common or config.weights):
         sets = jaccard.text_sets(documents.texts, Config.of(config, html=False))
         score = partial(_similarities, sets, documents.groups, config)
         values = [score(pairs) for pairs in (wrong, missed)]

@@ -217,7 +217,8 @@ def find_memory_verdict(report: Report, doc_id: Any, row: int | None) -> tuple[V
         similarity=similarity,
         config=report.config,
     )
-    is_text = report.config.measure == "jaccard" and report.config.items_column is None
+    config = report.config
+    is_text = config.measure == "jaccard" and config.items_column is None and config.weights is None
     if not is_text:
         return verdict, NO_TEXTS
     return verdict, _compared(both, report.load("common"), report.config)

@@ -57,6 +57,7 @@ class LocalFiles(FileRun[pa.Table]):
         if setup.output.has_kept and not config.dry_run:
             self._row_cache = RowCache(engine.room() // 4, layout.total)
         self._common_shingles: int | None = None
+        self._weights: dict[str, int] | None = None
         self._decided: Decided | None = None
         if config.decisions is not None:
             from neardup.io.finished.decision_file import match_decisions
@@ -91,6 +92,24 @@ class LocalFiles(FileRun[pa.Table]):
         self._common_shingles = common.num_shingles
         self.source.compared = common.compared
 
+    def weigh(self, watch: Watch) -> None:
+        """Count the shingles, and read the documents with their weights from now on."""
+        import pyarrow.parquet as pq
+
+        from neardup.jobs import common_shingles, idf_weights  # few runs weigh shingles
+        from neardup.measures.idf import IdfWeights
+
+        def make(path: Path) -> None:
+            folder = self.workspace.folder / "counted"
+            documents = common_shingles.FilesToCount(self.layout)
+            found = idf_weights.count_shingles(documents, self.config, self.engine, watch, folder)
+            pq.write_table(found, path)
+
+        path = self.workspace.checkpoint("weights.parquet", make)
+        weights = IdfWeights(pq.read_table(path), self.config)
+        self._weights = weights.counts()
+        self.source.compared = weights.compared
+
     def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
@@ -117,7 +136,9 @@ class LocalFiles(FileRun[pa.Table]):
         results = super().results(outcome, watch)
         if not self.config.audit and self.config.passages:
             self.source.release()
-        return dataclasses.replace(results, common_shingles=self._common_shingles)
+        return dataclasses.replace(
+            results, common_shingles=self._common_shingles, weights=self._weights
+        )
 
     def select_again(
         self, outcome: pipeline.PipelineOutcome[pa.Table]

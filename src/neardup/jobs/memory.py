@@ -49,6 +49,13 @@ def read_memory(
                 references = ahead.read_references(against, config)
             read = ahead.with_references(read, references)
     run = MemoryRun(read=read, config=config, plan=plan_for(config))
+    if config.weights is not None:
+        from neardup.jobs.idf_weights import count_shingles  # few runs weigh shingles
+        from neardup.measures.idf import IdfWeights
+
+        weights = IdfWeights(count_shingles(run.source, config, run.engine, watch), config)
+        compared = weights.compared_table(read.documents)
+        return dataclasses.replace(run, compared=compared, weights=weights.counts())
     if config.ignore_common is None:
         return run
     from neardup.jobs.common_shingles import count_common  # few runs count them
@@ -69,6 +76,8 @@ class MemoryRun:
     # The documents without their common shingles, and these, as schema.COMMON.
     compared: pa.Table | None = None
     common: pa.Table | None = None
+    # How many documents and shingles were counted for weights.
+    weights: dict[str, int] | None = None
 
     @property
     def documents(self) -> pa.Table:
@@ -118,6 +127,7 @@ class MemoryRun:
             ),
             num_pairs=None if row_pairs is None else row_pairs.num_rows,
             common_shingles=None if self.common is None else self.common.num_rows,
+            weights=self.weights,
             columns=read.columns,
             load=tables.load,
             select_again=partial(self._select_again, bare, row_pairs) if outcome.selects else None,
@@ -139,7 +149,12 @@ class MemoryRun:
         config, plan = settings_again(report.config, outcome.plan, threshold)
         documents = self.documents
         row_pairs = stored.filter(pc.greater_equal(stored.column("similarity"), threshold))
-        members = select_again(documents, row_pairs, config)
+        compared = config
+        if config.weights is not None:
+            from neardup.jobs.idf_weights import compared_config  # few runs weigh shingles
+
+            compared = compared_config(config)
+        members = select_again(documents, row_pairs, compared)
         is_own = pc.greater_equal(members.column("row"), self.read.num_references)
         members = members.filter(is_own)
         at = np.searchsorted(documents.column("row").to_numpy(), members.column("row").to_numpy())

@@ -9,6 +9,7 @@ from neardup.config import Config
 from neardup.errors import ConfigError
 from neardup.events import Watch
 from neardup.jobs.containment import pipeline_for
+from neardup.jobs.idf_weights import weighed
 from neardup.jobs.sharing import asks_sharing, find_sharing, sharing_settings
 from neardup.pipeline import Pipeline, PipelineOutcome
 from neardup.stages.best_partners import best_partners
@@ -22,7 +23,7 @@ def pairs_pipeline(config: Config) -> tuple[Config, Pipeline]:
     """
     if asks_sharing(config):
         return sharing_settings(config), find_sharing
-    find = pipeline_for(config)
+    find = weighed(pipeline_for(config), config)
     if not config.one_to_one:
         return config, find
 

@@ -53,6 +53,7 @@ _FIXED: Final = {
     "passages": False,
     "edits": False,
     "ignore_common": None,
+    "weights": None,
     "text_out": None,
     "audit": False,
 }

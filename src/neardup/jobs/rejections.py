@@ -23,6 +23,7 @@ _HINTS: Final = {
     RejectionCode.BROKEN_JSON: "pass `format` if the files are not JSON Lines",
     RejectionCode.TOO_LONG: "pass a larger `max_document`",
     RejectionCode.NOT_HTML: "leave html=True out",
+    RejectionCode.NOT_CODE: "name the language of all files: `language`",
     RejectionCode.NO_TEXT: "name the column with the text: `text_column`",
     RejectionCode.NO_ITEMS: "name the column with the items: `items_column`",
     RejectionCode.NO_VECTOR: (

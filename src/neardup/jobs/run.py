@@ -85,7 +85,7 @@ class Results:
     """What an adapter has counted and stored.
 
     audit: measures the recall, on engines that can; common_shingles: how many `ignore_common`
-    ignores. The other fields are those of the report.
+    ignores; weights: what was counted for `weights`. The other fields are those of the report.
     """
 
     counts: Counts
@@ -94,6 +94,7 @@ class Results:
     columns: dict[str, str]
     load: Callable[[str], pa.Table | None]
     common_shingles: int | None = None
+    weights: dict[str, int] | None = None
     select_again: Callable[[Report, float], Report] | None = None
     out: str | None = None
     inputs: tuple[dict[str, Any], ...] = ()
@@ -169,6 +170,7 @@ def report_on(
         audit=audit,
         decisions=counts.decisions,
         ignored_common=ignored,
+        weights=results.weights,
         num_pairs=results.num_pairs,
         columns=results.columns,
         load=results.load,

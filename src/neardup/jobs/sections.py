@@ -50,6 +50,7 @@ _FIXED: Final[dict[str, Any]] = {
     "items_column": None,
     "ignore": (),
     "ignore_common": None,
+    "weights": None,
     "decisions": None,
     "pairs": False,
     "passages": False,

@@ -30,7 +30,7 @@ from neardup.theory.plan import Plan
 _CHOOSES_SIMILARITY: Final = frozenset(
     (
         *("threshold", "distance", "recall", "measure", "method", "bands", "rows", "num_perm"),
-        *("unit", "sketch", "audit", "one_to_one", "engine"),
+        *("unit", "sketch", "audit", "one_to_one", "weights", "engine"),
     )
 )
 # Every pair that shares a shingle is a candidate.

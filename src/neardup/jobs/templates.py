@@ -47,7 +47,8 @@ def warn_of_templates(
     outcome: PipelineOutcome[pa.Table], documents: Documents, config: Config, watch: Watch
 ) -> None:
     """Warn if many removed documents share a template, and say what to do."""
-    if config.measure not in SET_MEASURES or not outcome.selects or config.items_column is not None:
+    has_texts = config.measure in SET_MEASURES and config.items_column is None
+    if not (has_texts and outcome.selects) or config.weights is not None:
         return
     clusters = _largest(outcome.selection, documents)
     if not clusters:

@@ -78,7 +78,7 @@ _SAMPLED_FILES: Final = 16
 # Settings that do not apply: the input is compared with itself, whole, and nothing is written.
 _NOT_HERE: Final = (
     *("against", "mark", "dry_run", "audit", "pairs", "decisions"),
-    *("ignore_common", "common_by"),
+    *("ignore_common", "common_by", "weights"),
 )
 _SURE: Final = ((0.95, "sure"), (0.7, "fairly sure"), (0.0, "not sure"))
 _SHORT_BYTES: Final = 300

@@ -25,7 +25,17 @@ U64 = npt.NDArray[np.uint64]
 Shingler = Callable[[pa.Array, Config], U64]
 # Settings for shingling and for reading files apply to ignored documents too.
 _SAME: Final = (
-    *("unit", "size", "seed", "fold_numbers", "normalise", "fold_accents", "html"),
+    *(
+        "unit",
+        "size",
+        "language",
+        "code_names",
+        "seed",
+        "fold_numbers",
+        "normalise",
+        "fold_accents",
+        "html",
+    ),
     *("items_column", "encoding", "delimiter", "max_document"),
 )
 _LOADED_AT_ONCE: Final = 4

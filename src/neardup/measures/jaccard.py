@@ -87,10 +87,16 @@ def signature_format(config: Config) -> str:
         parts.append(f"ignore-{load_ignored(config, distinct_shingles).digest}")
     if config.ignore_common is not None:
         parts.append(f"common-{config.ignore_common:g}-{config.common_by or 'all'}")
+    if config.weights is not None:
+        parts.append(f"weights-{config.weights}")
     if config.html:
         parts.append(f"html-{config.html_content}")
         if config.html_content == "main":
             parts.append(versions())
+    if config.asks_code:
+        from neardup.io.columns.code import signature_name  # few runs compare code
+
+        parts.append(signature_name(config))
     return " ".join(parts)
 
 
@@ -300,7 +306,9 @@ def _shingle(source: U8, offsets: I64, config: Config) -> tuple[U64, I64]:
 
 
 def _kind(config: Config) -> str:
-    return config.unit if config.items_column is None else "items"
+    if config.items_column is not None:
+        return "items"
+    return "word" if config.asks_code else config.unit
 
 
 def _run_shingler(

@@ -18,7 +18,7 @@ _LONG_CHARACTERS: Final = 2000
 def has_shorter_shingles(config: Config) -> bool:
     """Whether the shingles are longer than short texts need."""
     is_text = config.measure in SET_MEASURES and config.items_column is None
-    return is_text and (config.unit == "word" or config.size > SHORT_SIZE)
+    return is_text and not config.asks_code and (config.unit == "word" or config.size > SHORT_SIZE)
 
 
 def advise_on_short(num_short: int, num_documents: int) -> str | None:

@@ -59,6 +59,8 @@ def why_absent(run: RunView) -> str | None:
     config = run.report.config
     if config.measure not in SET_MEASURES:
         return f"this run compared items by {config.measure}, not texts"
+    if config.weights is not None:
+        return "this run weighed shingles by how rare they are, which is not shown"
     if not run.is_from_files:
         if run.report.load("texts") is not None:
             return None

@@ -159,6 +159,10 @@ def batch_records(batch: pa.RecordBatch, columns: Columns, config: Config) -> Re
     if config.html and columns.items is None:
         texts, unreadable = readable_texts(texts, config)
         reasons = unreadable | reasons
+    if config.asks_code:
+        from neardup.io.columns.code import code_texts  # few runs compare code
+
+        texts, _ = code_texts(texts, None, config)
     ids = _names(batch, columns.id, "id is", reasons)
     if columns.group is None:
         groups = None

@@ -39,6 +39,8 @@ class Values:
     groups: list[Any] | None = None
     common: list[Any] | None = None
     others: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)
+    # Of source code, by the endings of files.
+    languages: Sequence[str | None] | None = None
 
 
 def records_of(
@@ -56,6 +58,10 @@ def records_of(
         texts, unusable = contents_of(texts, config)
     elif config.html:
         texts, unusable = readable_texts(texts, config)
+    elif config.asks_code:
+        from neardup.io.columns.code import code_texts  # few runs compare code
+
+        texts, unusable = code_texts(texts, values.languages, config)
     rows = np.fromiter(values.rows, np.int64, len(texts))
     if values.ids is None:
         ids = pa.nulls(len(rows), pa.string())

@@ -19,6 +19,7 @@ BROKEN_JSON: Final = "broken JSON"
 NOT_OBJECT: Final = "not an object"
 TOO_LONG: Final = "that max_document allows"
 NOT_HTML: Final = "cannot be parsed as HTML"
+NOT_CODE: Final = "no language is known"
 NO_COLUMN: Final = "no column"
 
 
@@ -32,6 +33,7 @@ class RejectionCode(enum.Enum):
     BROKEN_JSON = enum.auto()
     TOO_LONG = enum.auto()
     NOT_HTML = enum.auto()
+    NOT_CODE = enum.auto()
     NO_COLUMN = enum.auto()
     NO_TEXT = enum.auto()
     NO_ITEMS = enum.auto()
@@ -59,6 +61,7 @@ _WORDINGS: Final = (
     _Wording(RejectionCode.BROKEN_JSON, begin=NOT_OBJECT),
     _Wording(RejectionCode.TOO_LONG, end=TOO_LONG),
     _Wording(RejectionCode.NOT_HTML, begin=NOT_HTML),
+    _Wording(RejectionCode.NOT_CODE, begin=NOT_CODE),
     _Wording(RejectionCode.NO_COLUMN, begin=f"{NO_COLUMN} "),
     _Wording(RejectionCode.NO_TEXT, begin="text is "),
     _Wording(RejectionCode.NO_ITEMS, begin="items are "),

@@ -159,6 +159,10 @@ def read(source: Any, config: Config, *, ids: Sequence[Any] | None = None) -> In
         readable, unreadable = readable_texts(texts, config)
         texts = pa.chunked_array([readable])
         reasons = unreadable | reasons
+    if config.asks_code:
+        from neardup.io.columns.code import code_texts  # few runs compare code
+
+        texts = pa.chunked_array([code_texts(texts, None, config)[0]])
     rejected = _rejected(reasons, config)
     documents = pa.table(
         [

@@ -236,6 +236,7 @@ def restore(run: Path) -> Report:
         removed_against=_removed_against(run, stored),
         decisions=stored.decisions,
         ignored_common=stored.ignored_common,
+        weights=stored.weights,
         num_rejected=stored.rejected,
         num_pairs=stored.pairs,
         warnings=tuple(stored.warnings),
@@ -303,8 +304,10 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
             "the run read standard input, which cannot be read again",
             hint="run it on a file, or with audit=True",
         )
+    # What could not be read, such as a broken link, has neither a size nor a time.
+    was_read = bool(entry["size"] or entry["modified"])
     try:
-        file = find_file(path, as_recorded(config, entry), is_given=False)
+        file = find_file(path, as_recorded(config, entry), is_given=was_read)
     except DataError as error:
         raise DataError(
             f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE

@@ -122,6 +122,7 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
     removed_against: Count | None = None
     decisions: dict[str, Count] | None = None
     ignored_common: dict[str, Count] | None = None
+    weights: dict[str, Count] | None = None
     rejected: Count
     exact_duplicates: Count
     pairs_verified: Count

@@ -62,7 +62,10 @@ def format_of(path: str, config: Config, *, is_named: bool) -> tuple[str, str | 
     """
     ending, compression = endings(path)
     other = "text" if is_named and ending not in _ARCHIVES else None
-    name = config.format or ENDINGS.get(ending, other)
+    if config.goes_by_endings:  # JSON is a language, too
+        name: str | None = "text" if ending in SOURCE_ENDINGS or ending == ".json" else other
+    else:
+        name = config.format or ENDINGS.get(ending, other)
     if name is None:
         return None
     if compression is not None and name in _NEVER_COMPRESSED:

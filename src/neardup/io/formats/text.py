@@ -33,14 +33,16 @@ def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
     """Read many files, one row each; small ones are combined into one batch."""
     rows: list[int] = []
     texts: list[bytes] = []
+    paths: list[str] = []
     rejected: list[tuple[int, str]] = []
     num_rows = size = 0
     for file in files:
         content = _content(file, config)
         if num_rows and (size + len(content) > BATCH_BYTES or num_rows == BATCH_ROWS):
-            yield _records(num_rows, rows, texts, rejected, config)
+            yield _records(num_rows, rows, texts, paths, rejected, config)
             rows = []
             texts = []
+            paths = []
             rejected = []
             num_rows = 0
             size = 0
@@ -49,9 +51,10 @@ def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
         else:
             rows.append(num_rows)
             texts.append(content)
+            paths.append(file.path)
             size += len(content)
         num_rows += 1
-    yield _records(num_rows, rows, texts, rejected, config)
+    yield _records(num_rows, rows, texts, paths, rejected, config)
 
 
 def _content(file: InputFile, config: Config) -> bytes | str:
@@ -75,11 +78,19 @@ def _records(
     num_rows: int,
     rows: list[int],
     texts: list[bytes],
+    paths: list[str],
     rejected: list[tuple[int, str]],
     config: Config,
 ) -> Records:
+    languages: list[str | None] | None = None
+    if config.asks_code:
+        from neardup.io.columns.code import language_of  # few runs compare code
+
+        languages = [language_of(path) for path in paths]
     values = gather.Values(
-        rows=rows, texts=pa.array(texts, pa.large_binary()).cast(pa.large_string())
+        rows=rows,
+        texts=pa.array(texts, pa.large_binary()).cast(pa.large_string()),
+        languages=languages,
     )
     return gather.records_of(num_rows, values, rejected, found=frozenset(), config=config)
 
