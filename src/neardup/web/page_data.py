@@ -49,7 +49,7 @@ _PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]{0,400}(?:[.;!?]+ ?|\n+|\Z|)")
 
 
 class _Sample(NamedTuple):
-    """What a file shows: documents without duplicates, by key; clusters, pairs of a list, removals to judge, by number."""
+    """What a file shows: documents without duplicates, by key; clusters, pairs and removals to judge, by number."""
 
     largest: I64
     drawn: I64
