@@ -78,7 +78,7 @@ def test_a_text_that_inflates_to_more_than_any_that_is_stored_is_not_inflated(pa
         packed = zlib.compress(b"a" * 1_001)
         connection.execute("UPDATE texts SET text = ? WHERE number = 2", (packed,))
     with Index.open(path, read_only=True) as index:
-        with pytest.raises(DataError, match="the text of document number 2 .* is larger than any"):
+        with pytest.raises(DataError, match=r"the text of document number 2 .* is larger than any"):
             index.get("d1")
         assert [what for what in index.check() if "the text of document number 2" in what]
 
