@@ -6,12 +6,10 @@ Beside them only reading, line deduplication in DuckDB, and datatrove's sentence
 Asked: at most 1.5 times the core-seconds of dedup.
 
 --full takes 1 GB, too. --peers names a Python with datatrove. --work keeps the generated corpora.
-The load of the machine while it ran is stated beside the machine.
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -63,7 +61,7 @@ def main():
                 interpreter = sys.executable if script == "duckdb_lines" else options.peers
                 if interpreter is not None:
                     rows.append(_peer(title, interpreter, script, source, megabytes))
-    harness.publish("levels", rows, harness.machine() | {"load": round(os.getloadavg()[1], 1)})
+    harness.publish("levels", rows, harness.machine())
     sys.exit("\n".join(_broken(rows)) or 0)
 
 

@@ -80,6 +80,7 @@ SUBJECTS = {
     "kernels": {"bounded_probing", "ctrl_c"},
     "measures": {"edges_of_measures", "measures"},
     "stages": {"stages"},
+    "web/service": {"kills", "model_over_http", "recipes"},
     "web": {"attacks", "browser", "chromium", "lecture_curve"},
 }
 

@@ -14,6 +14,7 @@ import pytest
 
 from neardup import Index
 from neardup.errors import DataError
+from neardup.index import sqlite
 from support.forging import forge_section, forged
 
 TEXTS = [f"some words {number} that every text repeats once more" for number in range(6)]
@@ -67,6 +68,17 @@ def test_a_text_that_cannot_be_read_names_its_document(path, packed, said):
         connection.execute("UPDATE texts SET text = ? WHERE number = 2", (packed,))
     with Index.open(path, read_only=True) as index:
         with pytest.raises(DataError, match=f"the text of document number 2 {said}"):
+            index.get("d1")
+        assert [what for what in index.check() if "the text of document number 2" in what]
+
+
+def test_a_text_that_inflates_to_more_than_any_that_is_stored_is_not_inflated(path, monkeypatch):
+    monkeypatch.setattr(sqlite, "MAX_TEXT_BYTES", 1_000)
+    with forged(path, "texts") as connection:
+        packed = zlib.compress(b"a" * 1_001)
+        connection.execute("UPDATE texts SET text = ? WHERE number = 2", (packed,))
+    with Index.open(path, read_only=True) as index:
+        with pytest.raises(DataError, match=r"the text of document number 2 .* is larger than any"):
             index.get("d1")
         assert [what for what in index.check() if "the text of document number 2" in what]
 

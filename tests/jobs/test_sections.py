@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import neardup
 from neardup.engines.local.limits import Memory
+from neardup.web.run_view import RunView
 from support import oracles, section_oracle
 from support.corpora import contents, write_rows
 from support.section_texts import sectioned_texts
@@ -311,6 +312,8 @@ def test_a_finished_run_is_loaded_with_its_tables(corpus, whole, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         *("kept", "rejected.jsonl", "removed.parquet", "removed_parts.parquet", "report.json"),
     ]
+    with pytest.raises(neardup.NearDupError, match="compared no documents"):
+        RunView(again)
     for ask in (neardup.audit, lambda run: neardup.explain(run, "a.jsonl1")):
         with pytest.raises(neardup.NearDupError):
             ask(tmp_path / "out")

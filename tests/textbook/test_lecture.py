@@ -18,6 +18,14 @@ ROOT = Path(__file__).parents[2]
 LECTURE = (ROOT / "docs" / "lecture.md").read_text("utf-8")
 NOTEBOOK = json.loads((ROOT / "examples" / "lecture.ipynb").read_text("utf-8"))
 IMAGES = ROOT / "docs" / "images"
+# Other pages of docs/ have pictures of their own.
+OF_OTHER_PAGES = {
+    name
+    for page in (ROOT / "docs").glob("*.md")
+    if page.name != "lecture.md"
+    for name in re.findall(r"\(images/([^)]+\.svg)\)", page.read_text("utf-8"))
+}
+PICTURES = sorted({path.name for path in IMAGES.glob("*.svg")} - OF_OTHER_PAGES)
 RESULTS = ROOT / "benchmarks" / "results"
 CORRECTIONS = (ROOT / "docs" / "lecture-corrections.md").read_text("utf-8")
 with (ROOT / "docs" / "lecture-examples.csv").open(encoding="utf-8", newline="") as table:
@@ -107,9 +115,7 @@ def test_every_notebook_link_points_to_an_existing_file():
 
 def test_the_lecture_shows_exactly_the_stored_pictures():
     shown = re.findall(r"\]\(images/([^)]+)\)", LECTURE)
-    assert sorted(shown) == sorted(
-        path.name for path in IMAGES.glob("*.svg")
-    )  # screenshots are .png
+    assert sorted(shown) == PICTURES  # screenshots are .png
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +126,8 @@ def drawn(tmp_path_factory):
 
 
 def test_stored_pictures_match_the_output_of_the_tool(drawn):
-    found, stored = (
-        {path.name: texts(path) for path in folder.glob("*.svg")} for folder in (drawn, IMAGES)
-    )
+    found = {path.name: texts(path) for path in drawn.glob("*.svg")}
+    stored = {name: texts(IMAGES / name) for name in PICTURES}
     assert found == stored, "run tools/draw_lecture.py"
 
 
@@ -137,7 +142,7 @@ def test_every_solution_is_collapsible_and_renders(solution):
     assert solution.endswith("\n\n</details>")
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in IMAGES.glob("*.svg")))
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_takes_its_ink_from_the_theme(name):
     svg = (IMAGES / name).read_text("utf-8")
     assert "currentColor" in svg

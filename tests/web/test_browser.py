@@ -216,6 +216,36 @@ def test_search_finds_ids_and_words_and_says_why(tab, keys, report):
     )
 
 
+def test_removals_are_judged_by_keys_undone_and_exported_with_the_estimate(tab, report, tmp_path):
+    drawn = neardup.review(report)
+    page = tab.open("review")
+    page.wait_for_selector(".aligned")
+    total = len(drawn.removals)
+    assert page.inner_text("#queue") == f"Is it right? Check {total} removals"
+    review = drawn
+    for at, key in enumerate("ynyyyyyyyyyy"[:total]):
+        page.keyboard.press(key)
+        until(page, f"document.querySelector('#estimate').innerText.startsWith('{at + 1} of')")
+        review = review.judge(at, key == "y")
+    told = page.inner_text("#estimate")
+    assert f"{review.judged - 1} right, 1 wrong" in told
+    interval = f"95 % interval {review.low:.2f} to {review.high:.2f}"
+    assert f"precision {review.precision:.2f}, {interval}" in told
+    decisions = json.loads(export(page, "Export JSON"))
+    estimate = decisions["review"]
+    for name in ("precision", "low", "high"):
+        assert estimate[name] == pytest.approx(getattr(review, name), abs=1e-9)
+    assert [one["id"] for one in decisions["decisions"]] == [drawn.removals[1].doc_id]
+    (tmp_path / "decisions.json").write_text(json.dumps(decisions), "utf-8")
+    source = Path(report.inputs[0]["path"])
+    again = neardup.deduplicate(source, decisions=tmp_path / "decisions.json", **SETTINGS)
+    assert again.decisions == {"kept": 1, "removed": 0, "unmatched": 0}
+    for at in range(review.judged - 1, -1, -1):
+        page.keyboard.press("u")
+        until(page, f"document.querySelector('#estimate').innerText.startsWith('{at} of')")
+    page.wait_for_selector("text=No document is marked yet.")
+
+
 def export(page, label):
     with page.expect_download() as downloading:
         page.click(f"text={label}")
@@ -231,9 +261,9 @@ def test_marks_are_kept_undone_exported_and_honoured_by_a_run(tab, keys, report,
     page.click("[data-mark]")
     page.reload()
     page = tab.open("review")
-    assert page.locator("tbody tr").count() == 3
+    assert page.locator(".decisions tbody tr").count() == 3
     page.click("button:has-text('Undo')")
-    assert page.locator("tbody tr").count() == 2
+    assert page.locator(".decisions tbody tr").count() == 2
     decisions = json.loads(export(page, "Export JSON"))
     assert decisions["neardup_decisions"] == 1
     assert [

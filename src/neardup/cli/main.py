@@ -42,6 +42,7 @@ COMMANDS: Final = (
         "report",
         "serve",
         "token",
+        "mcp",
         "index",
     ),
     "completion",

@@ -8,6 +8,7 @@ import click
 
 from neardup.cli import options
 from neardup.config import Config
+from neardup.config.checks import ALL
 
 if TYPE_CHECKING:
     from neardup.config.setting_types import Contained
@@ -130,6 +131,6 @@ def neighbours(  # noqa: PLR0913 - click passes every option by name
             progress=progress,
         )
     if as_json:
-        render.as_json({"k": k, "neighbours": found.to_pylist()})
+        render.as_json({"k": None if k == ALL else k, "neighbours": found.to_pylist()})
     elif out is None or not quiet:
         render.neighbours(found, out)

@@ -25,6 +25,7 @@ def _own(*names: str, what: str, **attributes: Any) -> Callable[[Function], Func
 @_own(
     "--write", what="Let programs with a token change the documents of the indexes.", is_flag=True
 )
+@_own("--mcp", what="Also offer every index to agents as tools, at /mcp/NAME.", is_flag=True)
 @_own(
     "--host",
     default=_LOOPBACK,
@@ -145,6 +146,7 @@ def _serve_indexes(service: Any, paths: Sequence[str], given: dict[str, Any]) ->
     with service.log_file(given["access_log"]) as write_line:
         chosen = service.ServiceOptions(
             write=given["write"],
+            mcp=given["mcp"],
             host=given["host"],
             port=given["port"],
             unix_socket=given["unix_socket"],

@@ -216,8 +216,19 @@ def _ids(report: Report) -> _Values:
 
 def _are_documents(report: Report) -> npt.NDArray[np.bool_]:
     """Which rows of the input are documents that were kept or removed."""
-    is_document = report.mask.copy()
-    is_document[_own_rows(report)] = True
+    if not _has_files(report):
+        is_document = report.mask.copy()
+        is_document[_own_rows(report)] = True
+        return is_document
+    own = [entry for entry in report.inputs if not entry["ahead"]]
+    num_rows = sum(entry["rows"] for entry in own)
+    if num_rows == report.documents:
+        is_document = np.ones(num_rows, np.bool_)
+    else:  # no table records which rows are blank
+        is_document = np.concatenate(
+            [finished_run.are_documents(entry, report.config) for entry in own]
+        )
+    is_document[finished_run.own_rows(report.rejected, report.inputs)] = False
     return is_document
 
 

@@ -220,7 +220,8 @@ class Guard:
 
         self._running += 1
         try:
-            await asyncio.wait_for(self._app(asked, take_body, answer.take), self._limits.seconds)
+            app = scope.get("neardup.app", self._app)
+            await asyncio.wait_for(app(asked, take_body, answer.take), self._limits.seconds)
         except TimeoutError as error:
             message = f"the request took longer than {self._limits.seconds:g} s"
             hint = "request less, or wait until all texts are indexed"

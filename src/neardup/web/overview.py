@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from neardup.errors import NearDupError
 from neardup.jobs.explain import reason_to_keep
+from neardup.jobs.review import STRATA, draw_review
 from neardup.jobs.sources import Sources, choices
 from neardup.jobs.stored_pairs import StoredCounts, count_stored
 from neardup.report import Report
@@ -39,6 +40,24 @@ def sources_of(run: RunView, by: str | None = None) -> list[Sources]:
         return []
     asked = [] if by is None else [run.report.sources(by=by)]
     return [*asked, *(one for one in choices(run.report) if one.by != by)][:_MAX_SOURCES_BY]
+
+
+def review_of(run: RunView) -> dict[str, Any] | None:
+    """Return the removals to judge: keys of the kept and of the removed document, and the number of the stratum."""
+    if isinstance(run, PairsView) or not run.removals.keys.size:
+        return None
+    drawn = draw_review(run.report)
+    removals = []
+    for one in drawn.removals:
+        key = one.row or 0
+        if one.file is not None:
+            key += int(run.first_keys[run.files.index(one.file)]) - 1
+        at = run.removal(key)
+        if at is not None:
+            kept_key = int(run.removals.kept_keys[at])
+            removals.append([kept_key, key, STRATA.index(one.stratum)])
+    sizes = [drawn.sizes[name] for name in STRATA]
+    return {"removals": removals, "sizes": sizes, "identical": drawn.identical}
 
 
 def _sources(found: Sequence[Sources]) -> list[dict[str, Any]]:
@@ -97,6 +116,7 @@ def overview(
         "slider": thresholds(run),
         "sizes": _sizes(run),
         "sources": _sources(sources),
+        "review": review_of(run),
         "curve": [round(plan.chance(step / 100), 6) for step in range(101)],
         "rejected": _rejected(run),
         "largest": _largest(run),

@@ -16,7 +16,7 @@ from neardup.web import document_texts
 from neardup.web.document_texts import Gathered
 from neardup.web.evidence import hunks_of, shared_by_all
 from neardup.web.other_columns import OtherColumns
-from neardup.web.overview import overview, overview_of_pairs, sources_of
+from neardup.web.overview import overview, overview_of_pairs, review_of, sources_of
 from neardup.web.page import pack
 from neardup.web.pairs_view import PairsView
 from neardup.web.run_view import RunView
@@ -49,12 +49,13 @@ _PIECE: Final = re.compile(r"[^\n]{0,40}[^\n.;!?]{0,400}(?:[.;!?]+ ?|\n+|\Z|)")
 
 
 class _Sample(NamedTuple):
-    """What a file shows: clusters, by number, documents without duplicates, by key, pairs of a list, by number."""
+    """What a file shows: documents without duplicates, by key; clusters, pairs and removals to judge, by number."""
 
     largest: I64
     drawn: I64
     alone: I64
     pairs: I64
+    judged: I64
 
     @property
     def clusters(self) -> I64:
@@ -74,6 +75,10 @@ def page_data(run: RunView, limit: int, *, has_texts: bool = True, by: str | Non
     shown = [_shown(run, number) for number in sample.clusters]
     if isinstance(run, PairsView):
         shown += [run.pairs.keys_a[sample.pairs], run.pairs.keys_b[sample.pairs]]
+    review = review_of(run)
+    if review is not None:
+        shown += [np.array(row[:2], np.int64) for row in review["removals"]]
+        sample = sample._replace(judged=np.arange(len(review["removals"])))
     wanted = np.unique(np.concatenate([*shown, sample.alone]))
     texts = None
     if absent is None:
@@ -115,17 +120,17 @@ def _draw(run: RunView) -> _Sample:
     no_rows = np.empty(0, np.int64)
     if isinstance(run, PairsView):
         shown = np.arange(min(MAX_PAIRS, run.pairs.similarities.size))
-        return _Sample(no_rows, no_rows, no_rows, shown)
+        return _Sample(no_rows, no_rows, no_rows, shown, no_rows)
     clusters = run.clusters
     by_size = np.lexsort((clusters.keys, -clusters.sizes))
     rest = by_size[MAX_LARGEST:]
     drawn = rest[np.argsort(mix(clusters.keys[rest].astype(np.uint64)), kind="stable")[:MAX_DRAWN]]
     keys = run.document_keys
     if keys is None:
-        return _Sample(by_size[:MAX_LARGEST], drawn, no_rows, no_rows)
+        return _Sample(by_size[:MAX_LARGEST], drawn, no_rows, no_rows, no_rows)
     single = np.setdiff1d(keys, np.concatenate([clusters.keys, run.removals.keys]))
     alone = single[np.argsort(mix(single.astype(np.uint64)), kind="stable")[:MAX_ALONE]]
-    return _Sample(by_size[:MAX_LARGEST], drawn, alone, no_rows)
+    return _Sample(by_size[:MAX_LARGEST], drawn, alone, no_rows, no_rows)
 
 
 def shown_members(members: I64, most: int = MAX_MEMBERS) -> I64:
@@ -245,6 +250,14 @@ class _PageWriter:
             )
         for key in sample.alone.tolist():
             documents.add(key)
+        review = fixed.info["review"]
+        if review is not None:
+            # Their order is that of a hash, so the first ones are a sample too.
+            review = review | {"removals": review["removals"][: sample.judged.size]}
+        for kept, key, _ in review["removals"] if review else ():
+            documents.add(kept)
+            documents.add(key)
+            compared.append((kept, key))
         pairs = []
         if isinstance(run, PairsView):
             columns = [run.pairs.keys_a, run.pairs.keys_b, run.pairs.similarities]
@@ -253,6 +266,7 @@ class _PageWriter:
                 documents.add(key)
             compared += [(min(a, b), max(a, b)) for a, b, _ in pairs]
         info = fixed.info | {
+            "review": review,
             "sample": {
                 "largest": int(sample.largest.size),
                 "drawn": int(sample.drawn.size),
@@ -286,7 +300,8 @@ class _PageWriter:
         """What differs between the texts of each pair of which one is not shown whole."""
         found = []
         contents = {} if self._fixed.texts is None else self._fixed.texts.contents
-        for pair in pairs:
+        # A removal to judge may be of a cluster that is shown too.
+        for pair in dict.fromkeys(pairs):
             if not_whole.isdisjoint(pair) or not contents.keys() >= set(pair):
                 continue
             if pair not in self._hunks:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from neardup import schema
 from neardup.errors import DataError, NotStoredError
-from neardup.report import ContaminationReport, PassagesReport, Report
+from neardup.report import ContaminationReport, PartsReport, PassagesReport, Report
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -71,7 +71,7 @@ class RunView:
     report: Report
 
     def __post_init__(self) -> None:
-        if isinstance(self.report, PassagesReport | ContaminationReport):
+        if isinstance(self.report, PassagesReport | ContaminationReport | PartsReport):
             raise NotStoredError(
                 "this run searched texts and compared no documents, so there is no page of it",
                 hint="its tables list what was found; show the folder that `neardup dedup -o` wrote",

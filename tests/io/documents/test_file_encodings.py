@@ -60,6 +60,15 @@ def test_a_mark_wins_over_what_follows():
     assert found_in(codecs.BOM_UTF16_BE + b"\xd8\x00") == "utf-16"
 
 
+@pytest.mark.parametrize("size", [60, 90, 163, 164, 242, 261])
+def test_small_pictures_are_no_text(size):
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x0b\0\0\0\x0b\x08\x06\0\0\0\xa9\xac\x77\x26"
+    gif = b"GIF89a\x14\0\x16\0\xc2\0\0\xff\xff\xff\xcc\xff\xff\x99\x99\x99\x33\x33\x33\0\0\0"
+    for head in (png, gif):
+        content = (head + b"\0\x01\x02\x03IDAT\0\x08\xd7c\xf8\xff" * 20)[:size]
+        assert found_in(content) not in ("utf-16", "utf-16-le", "utf-16-be")
+
+
 def test_binary_content_stays_utf8_and_is_rejected():
     assert found_in(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\2\0" + bytes(range(256)) * 9) is None
 

@@ -66,7 +66,8 @@ def detect_encoding(stream: IO[bytes]) -> str | None:
         if block.startswith(mark):
             return encoding
     if b"\0" in block[:_BYTES_BEFORE]:
-        found = _detected(block[: _BYTES_BEFORE + _BYTES_AFTER])
+        sample = block[: _BYTES_BEFORE + _BYTES_AFTER]
+        found = _detected(sample)
         if found is not None and found.startswith(_WITH_NUL):
             return found
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -114,6 +115,12 @@ def count_detected(files: Iterable[InputFile]) -> str | None:
     )
 
 
+def _is_text(sample: bytes, encoding: str) -> bool:
+    """Whether bytes hold no control characters but white space, as those of a small picture do."""
+    text = sample[: len(sample) // 4 * 4].decode(encoding, "replace")
+    return all(character.isspace() or ord(character) >= ord(" ") for character in text)
+
+
 def _detected(sample: bytes) -> str | None:
     """Return what chardet detects; None for nothing, and for what is no encoding of text."""
     try:
@@ -129,6 +136,8 @@ def _detected(sample: bytes) -> str | None:
     try:
         encoding = as_encoding(name)
     except ConfigError:
+        return None
+    if encoding is not None and encoding.startswith(_WITH_NUL) and not _is_text(sample, encoding):
         return None
     # What comes after the sample may have quotes and dashes, which only cp1252 has.
     if encoding in _LATIN and sample.decode(encoding) == sample.decode("cp1252", "replace"):

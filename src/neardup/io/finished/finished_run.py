@@ -204,13 +204,13 @@ def _mask(run: Path) -> pa.Table:
         _table_of(run, "clusters", stored)
         is_kept = np.ones(num_rows, np.bool_)
     else:  # no table records which rows are blank
-        is_kept = np.concatenate([_are_documents(entry, stored.settings()) for entry in own])
+        is_kept = np.concatenate([are_documents(entry, stored.settings()) for entry in own])
     for table in gone:
         is_kept[own_rows(table, stored.inputs)] = False
     return pa.table({"is_kept": is_kept})
 
 
-def _are_documents(entry: Mapping[str, Any], config: Config) -> npt.NDArray[np.bool_]:
+def are_documents(entry: Mapping[str, Any], config: Config) -> npt.NDArray[np.bool_]:
     """Whether each row of an input file is a document."""
     found = [np.empty(0, np.bool_)]
     for records in read_again(entry, config):
@@ -304,8 +304,10 @@ def find_again(entry: Mapping[str, Any], config: Config) -> InputFile:
             "the run read standard input, which cannot be read again",
             hint="run it on a file, or with audit=True",
         )
+    # What could not be read, such as a broken link, has neither a size nor a time.
+    was_read = bool(entry["size"] or entry["modified"])
     try:
-        file = find_file(path, as_recorded(config, entry), is_given=False)
+        file = find_file(path, as_recorded(config, entry), is_given=was_read)
     except DataError as error:
         raise DataError(
             f"the input {path} of the run cannot be read: {error.message}", hint=_SAY_WHERE

@@ -31,12 +31,15 @@ from neardup.web.guard import (
 )
 from neardup.web.problems import headers_with
 from neardup.web.service import bodies, metrics, ndjson, openapi
-from neardup.web.service.access import READ, Access
+from neardup.web.service.access import READ, WRITE, Access
 from neardup.web.service.collection import MAX_PAGE, PAGE, Answered, Collection
 from neardup.web.service.failures import as_line, refusal_of
 from neardup.web.service.routes import PREFIX, Place, Route, find
 
 JSON: Final = "application/json"
+TOOLS_PREFIX: Final = "/mcp/"
+# The application with the tools of every scope that has some.
+Tools = Mapping[str, App]
 SERVICE_LIMITS: Final = Limits(most_at_once=256, most_bodies=256, body_seconds=10.0)
 MAX_WRITES: Final = 64
 MAX_STREAMS: Final = 8
@@ -77,6 +80,7 @@ class Service(Guard):
         limits: Limits = SERVICE_LIMITS,
         log: Callable[[bytes], object] | None = None,
         description: dict[str, Any] | None = None,
+        tools: Tools | None = None,
     ) -> None:
         """Make a service.
 
@@ -89,11 +93,13 @@ class Service(Guard):
             limits: what all clients together may use.
             log: called with a line for every request.
             description: that of the routes of `beside`.
+            tools: those for agents.
         """
         super().__init__(beside, policy, limits, senders)
         self._collections = collections
         self._access = access
         self._log = log
+        self._tools = tools or {}
         self._described = openapi.described(description or {})
         self._docs = openapi.page(self._described)
         self._metrics = metrics.Metrics()
@@ -110,6 +116,9 @@ class Service(Guard):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it; count and log it."""
+        if scope["type"] == "lifespan" and self._tools:
+            await self._live(receive, send)
+            return
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
@@ -189,10 +198,60 @@ class Service(Guard):
             kind = "text/html; charset=utf-8" if is_page else JSON
             await self._send_body(scope, send, body, kind=kind, policy=openapi.PAGE_POLICY)
             return
+        if path.startswith(TOOLS_PREFIX):
+            await self._use_tools(scope, headers, receive, send)
+            return
         scope["neardup.seen"].route = path if path in ("/", "/v1/query", "/v1/info") else "other"
         if path != "/":
             self._access.check(headers, READ, self._only_name())
         await super()._respond(scope, headers, receive, send)
+
+    async def _use_tools(
+        self, scope: Scope, headers: dict[str, str], receive: Receive, send: Send
+    ) -> None:
+        """Let an agent use the tools of a collection that its token allows."""
+        seen: _Seen = scope["neardup.seen"]
+        seen.route = f"{TOOLS_PREFIX}{{name}}"
+        name = scope["path"][len(TOOLS_PREFIX) :]
+        grant = self._access.check(headers, READ, name)
+        seen.token_id = grant.token_id
+        if name not in self._collections or not self._tools:
+            raise RefusedError(404, "unknown", "there are no such tools", "neardup serve --mcp")
+        may_write = grant.allows(WRITE, name) and WRITE in self._tools
+        scope["neardup.app"] = self._tools[WRITE if may_write else READ]
+        body = await self._given(headers, receive)
+        answer = await self._answer(scope, body)
+        await self._send(answer, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start what the tools need, and end it when the server stops."""
+        stops = [asyncio.Event() for _ in self._tools]
+        starts = [asyncio.Event() for _ in self._tools]
+
+        async def live(app: App, started: asyncio.Event, stop: asyncio.Event) -> None:
+            messages = iter(["lifespan.startup"])
+
+            async def take() -> Message:
+                kind = next(messages, None)
+                if kind is None:
+                    await stop.wait()
+                return {"type": kind or "lifespan.shutdown"}
+
+            async def note(_: Message) -> None:
+                started.set()
+
+            await app({"type": "lifespan"}, take, note)
+
+        async with asyncio.TaskGroup() as group:
+            await receive()
+            for app, started, stop in zip(self._tools.values(), starts, stops, strict=True):
+                group.create_task(live(app, started, stop))
+                await started.wait()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            for stop in stops:
+                stop.set()
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _only_name(self) -> str | None:
         """The collection of /v1/query and /v1/info."""

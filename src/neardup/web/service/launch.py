@@ -23,8 +23,8 @@ from neardup.web.server import (
     page_app,
     run_until_signal,
 )
-from neardup.web.service.access import ADMIN, ANYBODY, Access, Grant
-from neardup.web.service.app import Service, nothing_beside
+from neardup.web.service.access import ADMIN, ANYBODY, READ, WRITE, Access, Grant
+from neardup.web.service.app import TOOLS_PREFIX, Service, Tools, nothing_beside
 from neardup.web.service.collection import Collection, name_of
 from neardup.web.service.listening import listen_at, remove
 from neardup.web.tokens import TokenFile, default_path
@@ -37,13 +37,15 @@ _MIN_TOKEN: Final = 16
 class ServiceOptions:
     """How the service listens, and whom it answers.
 
-    write: whether documents may be changed; unix_socket: the path of a socket to listen on instead
+    write: whether documents may be changed; mcp: whether agents are offered tools;
+    unix_socket: the path of a socket to listen on instead
     of a port; token: a token with every right; token_file: the file of `neardup token`;
     certificate, key: files for TLS; hosts, origins: further names of the server, and sites whose
     pages may ask; rate: requests per second of a token; access_log: called with every line.
     """
 
     write: bool = False
+    mcp: bool = False
     host: str = "127.0.0.1"
     port: int = 8321
     unix_socket: str | None = None
@@ -74,6 +76,7 @@ def serve_indexes(
             senders=_senders(options),
             log=options.access_log,
             description=description,
+            tools=_tools(collections, options),
         )
         stack.callback(service.close)
         bound, address = _listen(options, service, stack)
@@ -167,6 +170,22 @@ def _beside(
     for path in ("/healthz",):
         description["paths"].pop(path, None)
     return app, policy, description
+
+
+def _tools(collections: dict[str, Collection], options: ServiceOptions) -> Tools | None:
+    """Return the tools for agents, for those who read and, if documents may be changed, those who write."""
+    if not options.mcp:
+        return None
+    from neardup.mcp import McpApp, make_server
+
+    apps = {}
+    for scope in (READ, WRITE) if options.write else (READ,):
+        servers = {
+            f"{TOOLS_PREFIX}{name}": make_server(collection.index, write=scope == WRITE)
+            for name, collection in collections.items()
+        }
+        apps[scope] = McpApp(servers)
+    return apps
 
 
 def _senders(options: ServiceOptions) -> Senders:

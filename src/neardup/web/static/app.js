@@ -130,7 +130,7 @@ class Boundary extends htmPreact.Component {
   }
 }
 
-const KEYS = [["j / k", "next / previous row"], ["Enter", "open the row"], ["/", "search"], ["o c r", "overview, clusters, review"], ["n / p", "next / previous difference of a pair"], ["u", "undo the last mark"], ["?", "this help"]];
+const KEYS = [["j / k", "next / previous row"], ["Enter", "open the row"], ["/", "search"], ["o c r", "overview, clusters, review"], ["n / p", "next / previous difference of a pair"], ["y n space", "in a review: the same, not the same, skip"], ["u", "undo the last mark"], ["?", "this help"]];
 
 const KEYS_OF_PAIRS = [...KEYS.slice(0, 3), ["o c", "overview, pairs"], ["n / p", "next / previous difference of a pair"], ["?", "this help"]];
 
@@ -148,8 +148,9 @@ function handleKey(event, main, help, marks, kind) {
     o: () => { location.hash = "#/"; },
     c: () => { location.hash = "#/clusters"; },
     r: () => { location.hash = "#/review"; },
-    n: () => document.getElementById("next-change")?.click(),
+    n: () => (document.getElementById("judge-n") || document.getElementById("next-change"))?.click(),
     p: () => document.getElementById("previous-change")?.click(),
+    y: () => document.getElementById("judge-y")?.click(),
     u: () => marks.undo(),
     "?": () => (help.open ? help.close() : help.showModal()),
   };
@@ -159,6 +160,8 @@ function handleKey(event, main, help, marks, kind) {
     delete actions.r;
     delete actions.u;
   }
+  const skip = document.getElementById("judge-skip");
+  if (skip && !event.target.closest("button, a, summary")) actions[" "] = () => skip.click();
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();
   actions[event.key]();

@@ -4,10 +4,10 @@ const MAX_UNDONE = 1000;
 
 function openMarks(run) {
   const name = `neardup:${run}`;
-  let state = { marks: {}, history: [] }, isStored = true;
+  let state = { marks: {}, judged: {}, history: [] }, isStored = true;
   try {
     const stored = JSON.parse(localStorage.getItem(name));
-    if (stored && typeof stored.marks === "object" && Array.isArray(stored.history)) state = stored;
+    if (stored && typeof stored.marks === "object" && Array.isArray(stored.history)) state = { judged: {}, ...stored };
   } catch {
     isStored = false;
   }
@@ -38,24 +38,34 @@ function openMarks(run) {
         const { key, id, file, row, digest, kept, similarity } = one;
         marks[key] = { key, id, file, row, digest, kept, similarity, decision };
       }
-      change({ marks, history: [...state.history, { key: one.key, before }].slice(-MAX_UNDONE) });
+      change({ ...state, marks, history: [...state.history, { key: one.key, before }].slice(-MAX_UNDONE) });
+    },
+    /** What was judged of the removals that were drawn, by key: "y", "n" or "skipped". */
+    judged: () => state.judged,
+    /** Judge a removal; one that is wrong is marked to be kept. */
+    judge(one, answer) {
+      const marks = { ...state.marks }, before = marks[one.key] || null;
+      const { key, id, file, row, digest, kept, similarity } = one;
+      if (answer === "n") marks[key] = { key, id, file, row, digest, kept, similarity, decision: "keep" };
+      change({ marks, judged: { ...state.judged, [key]: answer }, history: [...state.history, { key, before, judged: true }].slice(-MAX_UNDONE) });
     },
     undo() {
       if (!state.history.length) return;
-      const { key, before } = state.history[state.history.length - 1];
-      const marks = { ...state.marks };
+      const { key, before, judged: wasJudged } = state.history[state.history.length - 1];
+      const marks = { ...state.marks }, judged = { ...state.judged };
+      if (wasJudged) delete judged[key];
       if (before) marks[key] = before;
       else delete marks[key];
-      change({ marks, history: state.history.slice(0, -1) });
+      change({ marks, judged, history: state.history.slice(0, -1) });
     },
   };
 }
 
 const EXPORTED = ["decision", "file", "row", "digest", "id"];
 
-function marksAsJson(marks) {
+function marksAsJson(marks, review) {
   const decisions = sortedMarks(marks).map((mark) => Object.fromEntries(EXPORTED.map((name) => [name, mark[name]])));
-  return JSON.stringify({ neardup_decisions: 1, decisions }, null, 1) + "\n";
+  return JSON.stringify({ neardup_decisions: 1, decisions, ...(review ? { review } : {}) }, null, 1) + "\n";
 }
 
 const sortedMarks = (marks) => [...marks].sort((a, b) => a.key - b.key);
