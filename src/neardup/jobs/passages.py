@@ -85,6 +85,11 @@ def check_settings(config: Config) -> Config:
                 "`mark` and `html` cannot be combined: places are those of the extracted text",
                 hint="pass cut=True, which writes that text, or extract it first",
             )
+        if config.html and config.engine == "spark":
+            raise ConfigError(
+                "`cut` with `html` does not run on Spark",
+                hint="use engine='local', or extract the texts first",
+            )
     min_words = config.min_words or DEFAULT_MIN_WORDS
     if min_words > MAX_WINDOW_WORDS:
         raise ConfigError(
