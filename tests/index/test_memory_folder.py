@@ -93,6 +93,16 @@ _NO_SHARED = (
 )
 
 
+def test_wrong_settings_leave_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_folder.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(memory_folder, "_SHARED_MEMORY", tmp_path / "none")
+    with pytest.raises(ConfigError):
+        Index.create(None, threshold=80)
+    with pytest.raises(ConfigError):
+        Index.create(None, store="all")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_whole_numbers_are_ids_everywhere():
     with Index.create(None) as index:
         index.insert(7, "to be or not to be")

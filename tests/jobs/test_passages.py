@@ -463,7 +463,6 @@ def tables(found):
         ({"ignore": ["x"]}, "`ignore`"),
         ({"cut": True, "mark": True}, "`mark` and `cut` cannot be combined"),
         ({"cut": True, "text_column": ["a", "b"]}, "`cut` needs one text column"),
-        ({"cut": True, "html": True}, "`cut` and `html`"),
         ({"cut": True}, "`cut` needs files"),
         ({"min_words": 0}, "`min_words` must be a whole number from 1"),
         ({"min_count": 1}, "`min_count` must be a whole number from 2"),
@@ -529,3 +528,52 @@ def test_texts_in_another_encoding_are_cut_in_it(tmp_path):
     )
     assert json.loads(written[1]) == {"text": "Plötzlich: é"}
     assert unicodedata.is_normalized("NFC", written[1])
+
+
+# HTML: places are those of the extracted text, which a cut writes in a column of its own
+
+
+def html_rows():
+    pages = [
+        f"<html><body><p>Tides &amp; moons of today.</p><p>{BANNER}</p></body></html>",
+        f"<html><body><p>{BANNER}!</p><p>News &lt;of&gt; the day</p></body></html>",
+        f"<html><body><p>{BANNER}</p></body></html>",
+        "<html><body><p>nothing of that kind</p></body></html>",
+    ]
+    return [{"id": f"h{at}", "text": page} for at, page in enumerate(pages)]
+
+
+HTML = {"min_words": 5, "html": True, "html_content": "all"}
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_cut_of_html_writes_the_text_without_passages_beside_the_page(ending, tmp_path):
+    rows = html_rows()
+    path = tmp_path / f"pages.{ending}"
+    write_rows(path, rows)
+    report = neardup.find_passages(path, out=tmp_path / "out", cut=True, **HTML)
+    cut = report.cut().to_pylist()
+    assert [row["text"] for row in cut] == [rows[at]["text"] for at in (0, 1, 3)]
+    assert [oracles.words(row["neardup_text"]) for row in cut] == [
+        ["tides", "moons", "of", "today", *BANNER.split()],
+        ["news", "of", "the", "day"],
+        ["nothing", "of", "that", "kind"],
+    ]
+    assert report.removed.column("doc_id").to_pylist() == ["h2"]
+
+
+def test_a_cut_of_html_in_memory_leaves_the_pages_as_they_are():
+    rows = html_rows()
+    cut = neardup.find_passages([*rows[:2], {"id": "no", "text": None}, rows[3]], **HTML).cut()
+    assert cut.column("text").to_pylist() == [rows[at]["text"] for at in (0, 1, 3)]
+    assert oracles.words(cut.column("neardup_text")[1].as_py()) == ["news", "of", "the", "day"]
+
+
+def test_a_cut_of_html_needs_files_with_columns(tmp_path):
+    (tmp_path / "a.html").write_text(html_rows()[0]["text"], "utf-8")
+    with pytest.raises(neardup.NearDupError, match=r"adds a column .*a\.html has no columns"):
+        neardup.find_passages(tmp_path / "a.html", out=tmp_path / "out", cut=True, **HTML)
+    with pytest.raises(neardup.NearDupError, match="`cut` with `html` does not run on Spark"):
+        neardup.find_passages(tmp_path, out=tmp_path / "out", cut=True, engine="spark", **HTML)
+    with pytest.raises(neardup.NearDupError, match="`mark` and `html`"):
+        neardup.find_passages(tmp_path / "a.html", out=tmp_path / "out", mark=True, **HTML)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -95,14 +96,19 @@ class Index(ReadableIndex):
         """
         check_durability(durability, 0)
         if path is None:
-            made = cls.create(
-                make_memory_folder(),
-                store=store,
-                containment=containment,
-                durability="fast",  # it does not outlive the process
-                config=config,
-                **settings,
-            )
+            folder = make_memory_folder()
+            try:
+                made = cls.create(
+                    folder,
+                    store=store,
+                    containment=containment,
+                    durability="fast",  # it does not outlive the process
+                    config=config,
+                    **settings,
+                )
+            except BaseException:
+                shutil.rmtree(folder.parent, ignore_errors=True)
+                raise
             made._is_in_memory = True
             made._discard = weakref.finalize(made, discard, made._store, made.path, os.getpid())
             return made

@@ -32,6 +32,8 @@ MARK_COLUMNS: Final = pa.schema(
 
 # What a search for passages adds instead; spans are in code points.
 MARKED_SPAN: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+# The text of an HTML page without the spans that are cut.
+CUT_TEXTS: Final = pa.schema([pa.field("neardup_text", pa.large_string())])
 PASSAGE_MARKS: Final = pa.schema(
     [
         pa.field("neardup_repeated_words", pa.int64()),

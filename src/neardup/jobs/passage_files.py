@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup import schema
 from neardup.config import Config
 from neardup.events import Watch
-from neardup.io.columns.text_edits import PassageMarks, TextEdits
+from neardup.io.columns.text_edits import CutTexts, PassageMarks, TextEdits
 from neardup.io.finished import passage_tables
 from neardup.io.storage.table_writer import TableWriter
 from neardup.io.storage.workspace import Reusable
@@ -97,8 +97,11 @@ class RepeatedInFiles(TextFiles):
         """Return the changes of the rows of a file."""
         first, stop = self.layout.file_first_rows[at : at + 2].tolist()
         column = next(iter(self.layout.columns[at].text), None)
+        cuts = found.cuts.of(first, stop)
+        if self.config.cut and self.config.html:
+            return TextEdits(column=column, marks=CutTexts(texts=self.texts_of(at), cuts=cuts))
         if self.config.cut:
-            return TextEdits(column=column, cuts=found.cuts.of(first, stop))
+            return TextEdits(column=column, cuts=cuts)
         counts = found.counts
         own = slice(*np.searchsorted(counts.rows, [first, stop]).tolist())
         words = np.zeros(stop - first, np.int64)

@@ -80,10 +80,15 @@ def check_settings(config: Config) -> Config:
                 f"`{name}` needs one text column, got {', '.join(config.text_column)}",
                 hint="name one of them as `text_column`",
             )
-        if config.html:
+        if config.html and name == "mark":
             raise ConfigError(
-                f"`{name}` and `html` cannot be combined: places are those of the extracted text",
-                hint="extract the text first, or leave one out",
+                "`mark` and `html` cannot be combined: places are those of the extracted text",
+                hint="pass cut=True, which writes that text, or extract it first",
+            )
+        if config.html and config.engine == "spark":
+            raise ConfigError(
+                "`cut` with `html` does not run on Spark",
+                hint="use engine='local', or extract the texts first",
             )
     min_words = config.min_words or DEFAULT_MIN_WORDS
     if min_words > MAX_WINDOW_WORDS:
@@ -306,7 +311,7 @@ def find_in_memory(
         first = read.first_rejected()
         message = most_rejected(num_rejected, num_documents + num_rejected, first, config)
         watch.warn(message, is_urgent=True)
-    tables = MemoryPassages(read, found, config.min_left)
+    tables = MemoryPassages(read, found, config)
     return PassagesReport(
         **report_values(found, config, watch),
         documents=num_documents + num_rejected,
@@ -343,10 +348,10 @@ def report_values(found: Found, config: Config, watch: Watch) -> dict[str, Any]:
 class MemoryPassages:
     """The tables of a report on documents in memory, by name."""
 
-    def __init__(self, read: in_memory.InMemorySource, found: Found, min_left: int) -> None:
+    def __init__(self, read: in_memory.InMemorySource, found: Found, config: Config) -> None:
         self._read = read
         self._found = found
-        self._min_left = min_left
+        self._config = config
 
     def load(self, name: str) -> pa.Table | None:
         """Return a table by name, None if it does not exist."""
@@ -380,5 +385,7 @@ class MemoryPassages:
 
     def _cut(self) -> pa.Table:
         """The rows without the spans, and without documents of which too little is left."""
-        gone = self._found.left_over(self._min_left)
+        gone = self._found.left_over(self._config.min_left)
+        if self._config.html:
+            return in_memory.with_cut_texts(self._read, self._found.cuts, gone)
         return in_memory.without_spans(self._read, self._found.cuts, gone)

@@ -17,8 +17,9 @@ from neardup.engines.local.engine import LocalEngine
 from neardup.engines.local.limits import Memory, return_freed
 from neardup.errors import ConfigError
 from neardup.events import Watch
+from neardup.io.columns.text_cuts import in_rows
 from neardup.io.columns.text_edits import TextEdits
-from neardup.io.documents.file_reader import FileReader
+from neardup.io.documents.file_reader import FileReader, read_span
 from neardup.io.documents.kept_rows import KeptRows
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.row_cache import RowCache
@@ -144,14 +145,35 @@ class TextFiles(abc.ABC):
         ids = self.names.ids_of(distinct).take(pa.array(at))
         return {doc_id: ids, file: files, row: numbers}
 
+    def texts_of(self, at: int) -> pa.ChunkedArray:
+        """Return the texts of all rows of a file as they were compared, from a mapped file; null for no document."""
+        path = str(self.workspace.folder / f"texts-{at}.arrow")
+        columns = pa.schema([("text", pa.large_string())])
+        begin, end = self.layout.file_pieces[at : at + 2].tolist()
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, columns) as writer:
+            for number in range(begin, end):
+                _, span = self.layout.piece(number)
+                for found in read_span(self.layout, at, span):
+                    texts = in_rows(found.texts, found.rows, found.num_rows)
+                    writer.write_batch(pa.record_batch([texts], schema=columns))
+        with pa.memory_map(path) as mapped:
+            return pa.ipc.open_file(mapped).read_all().column("text")
+
     def _check_formats(self) -> None:
-        """Raise if marks cannot be added to a file."""
+        """Raise if columns cannot be added to a file."""
         for at in self.layout.own_files():
-            if self.config.mark and not self.layout.columns[at].text:
-                path = self.layout.files[at].path
+            if self.layout.columns[at].text:
+                continue
+            path = self.layout.files[at].path
+            if self.config.mark:
                 raise ConfigError(
                     f"`mark` adds columns to every row, but {path} has no columns",
                     hint="leave `mark` out: the tables list what was found",
+                )
+            if self.config.cut and self.config.html:
+                raise ConfigError(
+                    f"`cut` with `html` adds a column with the text to every row, but {path} has no columns",
+                    hint="store the pages as JSON Lines or Parquet, or leave `cut` out",
                 )
 
     def _inputs(self) -> tuple[dict[str, Any], ...]:

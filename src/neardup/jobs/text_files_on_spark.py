@@ -117,7 +117,7 @@ def _store(path: Path, edits: TextEdits, gone: I64) -> None:
         cuts = edits.cuts
         changes = {"cut_rows": cuts.rows, "cut_starts": cuts.starts, "cut_stops": cuts.stops}
         changes["mends"] = np.array(cuts.mends)
-    if edits.marks is not None:
+    if isinstance(edits.marks, PassageMarks):
         marks = edits.marks
         changes |= {"words": marks.words, "shares": marks.shares, "rows": marks.rows}
         changes |= {"starts": marks.starts, "ends": marks.ends}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import resource
 import socket
 import threading
 import time
@@ -330,6 +331,9 @@ def test_every_answer_carries_the_headers_of_a_server_without_frames_and_stores(
 
 @pytest.mark.slow("opens 500 connections")
 def test_five_hundred_connections_are_served_or_told_to_wait(service):
+    # Both ends of every connection are in this process.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4_096)), hard))
     begun = time.monotonic()
     clients = []
     for _ in range(500):

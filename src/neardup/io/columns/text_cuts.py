@@ -66,3 +66,10 @@ class TextCuts:
         if not texts.null_count:
             return cut
         return pc.if_else(texts.is_null(), pa.scalar(None, pa.large_string()), cut)
+
+
+def in_rows(texts: pa.Array, rows: I64, num_rows: int) -> pa.Array:
+    """Return the texts of some rows as a column of all rows, null for the others."""
+    at = np.full(num_rows, -1)
+    at[rows] = np.arange(rows.size)
+    return texts.cast(pa.large_string()).take(pa.array(at, mask=at < 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from neardup.errors import DataError
 from neardup.io.columns.text_cuts import TextCuts
-from neardup.io.records import MARKED_SPAN, PASSAGE_MARKS, InputFile
+from neardup.io.records import CUT_TEXTS, MARKED_SPAN, PASSAGE_MARKS, InputFile
 
 I64 = npt.NDArray[np.int64]
 _TEXT_TYPES: Final = (pa.string(), pa.large_string(), pa.string_view())
@@ -28,8 +29,13 @@ class PassageMarks:
     starts: I64
     ends: I64
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are added."""
+        return PASSAGE_MARKS
+
     def columns(self, first: int, stop: int) -> list[pa.Array]:
-        """Return the columns of some rows, as PASSAGE_MARKS."""
+        """Return the columns of some rows, as `schema`."""
         begin, end = np.searchsorted(self.rows, [first, stop]).tolist()
         bounds = np.searchsorted(self.rows[begin:end], np.arange(first, stop + 1))
         spans = pa.StructArray.from_arrays(
@@ -47,17 +53,54 @@ class PassageMarks:
         columns = (column.to_pylist() for column in self.columns(first, stop))
         return list(zip(*columns, strict=True))
 
+    def cells(self, row: int) -> list[str]:
+        """Return the marks of a row as they stand in CSV."""
+        [(words, share, spans)] = self.values(row, row + 1)
+        listed = json.dumps([[span["start"], span["end"]] for span in spans])
+        return [str(words), repr(share), listed]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CutTexts:
+    """The texts of HTML pages without the spans that are cut, one per row of a file: a column of its own.
+
+    texts: of all rows, null for those that are no documents.
+    """
+
+    texts: pa.ChunkedArray
+    cuts: TextCuts
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The column that is added."""
+        return CUT_TEXTS
+
+    def columns(self, first: int, stop: int) -> list[pa.Array]:
+        """Return the column for some rows."""
+        chunks = self.texts.slice(first, stop - first).chunks
+        texts = pa.concat_arrays(chunks) if chunks else pa.array([], self.texts.type)
+        return [self.cuts.of(first, stop).apply(texts)]
+
+    def values(self, first: int, stop: int) -> list[tuple[str | None]]:
+        """Return the texts of some rows as Python values."""
+        return [(text,) for text in self.columns(first, stop)[0].to_pylist()]
+
+    def cells(self, row: int) -> list[str]:
+        """Return the text of a row as it stands in CSV."""
+        [(text,)] = self.values(row, row + 1)
+        return [text or ""]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class TextEdits:
-    """The changes of one file: `cuts` in the texts of a column (None for a format without columns), or `marks`.
+    """The changes of one file: `cuts` in the texts of a column (None for a format without columns), or added `marks`.
 
     Rows count from 0 at the start of the file.
     """
 
     column: str | None
     cuts: TextCuts | None = None
-    marks: PassageMarks | None = None
+    marks: PassageMarks | CutTexts | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -67,7 +110,7 @@ class TextEdits:
     @property
     def added(self) -> pa.Schema:
         """The columns that are added."""
-        return pa.schema([]) if self.marks is None else PASSAGE_MARKS
+        return pa.schema([]) if self.marks is None else self.marks.schema
 
     def touched(self, first: int, stop: int) -> list[int]:
         """Return the rows with cuts from `first` to `stop`."""
@@ -94,7 +137,7 @@ class TextEdits:
         columns = [
             (name, column)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
-            if name not in PASSAGE_MARKS.names
+            if name not in self.added.names
         ]
         arrays = [column for _, column in columns]
         arrays += self.marks.columns(first, first + batch.num_rows)

@@ -49,7 +49,7 @@ from neardup.io.columns.python_rows import (
     values_at,
 )
 from neardup.io.columns.rejected_rows import RejectedRow
-from neardup.io.columns.text_cuts import TextCuts
+from neardup.io.columns.text_cuts import TextCuts, in_rows
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.columns.whole_rows import rename_doc_id
 from neardup.io.documents.frames import as_arrow, is_from, pandas_values
@@ -310,6 +310,18 @@ def with_ids(read: InMemorySource) -> pa.Table:
         return original
     own_ids = read.ids.slice(read.num_references)
     return rename_doc_id(original).add_column(0, "doc_id", own_ids)
+
+
+def with_cut_texts(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:
+    """Return the pages that are not gone, with ids, and their texts without some spans in a column of its own."""
+    table = with_ids(read)
+    rows = read.documents.column("row").to_numpy()
+    texts = in_rows(schema.one_array(read.documents.column("text")), rows, table.num_rows)
+    [field] = records.CUT_TEXTS
+    if field.name in table.column_names:
+        table = table.drop_columns([field.name])
+    table = table.append_column(field, cuts.apply(texts))
+    return table.take(pa.array(rows[~np.isin(rows, gone, assume_unique=True)]))
 
 
 def without_spans(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:

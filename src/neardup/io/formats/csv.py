@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 import sys
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple, Self
@@ -21,7 +20,6 @@ from neardup.io.columns.rejected_rows import BROKEN_CSV, NO_COLUMN, OPEN_QUOTE
 from neardup.io.formats.registry import endings
 from neardup.io.records import (
     MARK_COLUMNS,
-    PASSAGE_MARKS,
     Columns,
     Edits,
     InputFile,
@@ -132,7 +130,7 @@ def _write_edited(
         at = -1
         if header is not None:
             at = header.fields.index(edits.column) if edits.column in header.fields else -1
-            names = [] if edits.marks is None else PASSAGE_MARKS.names
+            names = [] if edits.marks is None else edits.marks.schema.names
             output.write(_with_fields(header.raw, names, delimiter) if names else header.raw)
         for number, row in enumerate(rows):
             if not verdicts.is_kept[number]:
@@ -142,9 +140,7 @@ def _write_edited(
                 [row.fields[at]] = edits.cut([number], [row.fields[at]])
                 raw = _as_record(row.fields, raw, delimiter)
             if edits.marks is not None:
-                [(words, share, spans)] = edits.marks.values(number, number + 1)
-                listed = json.dumps([[span["start"], span["end"]] for span in spans])
-                raw = _with_fields(raw, [str(words), repr(share), listed], delimiter)
+                raw = _with_fields(raw, edits.marks.cells(number), delimiter)
             output.write(raw)
     check_unchanged(file)
 

@@ -33,7 +33,6 @@ from neardup.io.formats import lines
 from neardup.io.formats.registry import endings
 from neardup.io.records import (
     MARK_COLUMNS,
-    PASSAGE_MARKS,
     Columns,
     Edits,
     InputFile,
@@ -177,7 +176,9 @@ def edited_objects(objects: list[bytes], rows: list[int], edits: Edits) -> list[
         first = rows[0] if rows else 0
         marks = edits.marks.values(first, rows[-1] + 1) if rows else []
         for at, row in enumerate(rows):
-            written[at] = with_mark(written[at], _passage_mark(marks[row - first]))
+            written[at] = with_mark(
+                written[at], _passage_mark(edits.marks.schema.names, marks[row - first])
+            )
     return written
 
 
@@ -206,8 +207,8 @@ def _with_text(line: bytes, path: list[str], text: str) -> bytes:
     return msgspec.json.encode(fields) + end
 
 
-def _passage_mark(values: Any) -> bytes:
-    named = zip(PASSAGE_MARKS.names, values, strict=True)
+def _passage_mark(names: list[str], values: Any) -> bytes:
+    named = zip(names, values, strict=True)
     return b"".join(
         b', "%b": %b' % (name.encode(), msgspec.json.encode(value)) for name, value in named
     )
