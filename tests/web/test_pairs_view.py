@@ -266,9 +266,10 @@ def test_click_on_a_passage_marks_it_in_both_texts(browser, copies, tmp_path):
                 page.click(f".jump >> nth={number}")
                 until(page, f"document.querySelectorAll('.jump')[{number}].ariaPressed === 'true'")
                 text = COPIES["ann" if own == "a" else "bob"]
-                until(page, f"document.querySelectorAll('[data-side={shown}] .is-found').length")
                 span = text[passage[f"start_{own}"] : passage[f"end_{own}"]]
-                assert found_in(page, shown) == span
+                marked = f"[...document.querySelectorAll('[data-side={shown}] .is-found')]"
+                told = f"{marked}.map((one) => one.textContent).join('')"
+                until(page, f"{told} === {json.dumps(span)}")
                 until(
                     page,
                     f"""(() => {{
