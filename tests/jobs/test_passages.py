@@ -573,7 +573,7 @@ def test_a_cut_of_html_needs_files_with_columns(tmp_path):
     (tmp_path / "a.html").write_text(html_rows()[0]["text"], "utf-8")
     with pytest.raises(neardup.NearDupError, match=r"adds a column .*a\.html has no columns"):
         neardup.find_passages(tmp_path / "a.html", out=tmp_path / "out", cut=True, **HTML)
-    with pytest.raises(neardup.NearDupError, match="`cut` with `html` does not run on Spark"):
+    with pytest.raises(neardup.NearDupError, match="`cut` with `html` needs the local engine"):
         neardup.find_passages(tmp_path, out=tmp_path / "out", cut=True, engine="spark", **HTML)
     with pytest.raises(neardup.NearDupError, match="`mark` and `html`"):
         neardup.find_passages(tmp_path / "a.html", out=tmp_path / "out", mark=True, **HTML)

@@ -87,7 +87,7 @@ def check_settings(config: Config) -> Config:
             )
         if config.html and config.engine == "spark":
             raise ConfigError(
-                "`cut` with `html` does not run on Spark",
+                "`cut` with `html` needs the local engine",
                 hint="use engine='local', or extract the texts first",
             )
     min_words = config.min_words or DEFAULT_MIN_WORDS
