@@ -49,6 +49,7 @@ WRONG = {
     "against": "nowhere",
     "ignore_common": "5",
     "limit": "1KB",
+    "by": "nothing",
     "text_out": "texts.doc",
     "host": "0.0.0.0",  # noqa: S104
     "port": "70000",
@@ -112,6 +113,7 @@ ARGUMENTS = {
     "audit": ["clean"],
     "evaluate": ["clean", "--labels", "known.csv"],
     "explain": ["clean", "a"],
+    "review": ["clean"],
     "report": ["clean", "-o", "page.html"],
     "serve": ["clean"],
     "completion": ["bash"],
@@ -177,7 +179,7 @@ def options():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_wrong_value_of_an_option_is_named_with_the_option(say, command):
-    if command in ("report", "serve"):
+    if command in ("review", "report", "serve"):
         say("dedup", "pages.jsonl", "-o", "clean", "-q")
     elif command == "index query":
         say("index", "create", "stored", "--containment", "-q")
