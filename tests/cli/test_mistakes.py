@@ -53,6 +53,12 @@ WRONG = {
     "text_out": "texts.doc",
     "host": "0.0.0.0",  # noqa: S104
     "port": "70000",
+    "allow_host": "a/b",
+    "allow_origin": "example",
+    "rate": "0",
+    "collection": "a/b",
+    "scope": "root",
+    "expires": "yesterday",
     "engine": "dask",
     "spark_conf": "novalue",
     "memory": "1KB",
@@ -94,6 +100,11 @@ ONLY_THE_FILES_TELL = {
     "queries",
     "ignore",
     "labels",
+    "token_file",
+    "unix_socket",
+    "tls_cert",
+    "tls_key",
+    "access_log",
     "out",
     "target",
 }
@@ -116,6 +127,10 @@ ARGUMENTS = {
     "review": ["clean"],
     "report": ["clean", "-o", "page.html"],
     "serve": ["clean"],
+    "token new": ["--token-file", "tokens.json"],
+    "token list": ["--token-file", "tokens.json"],
+    "token revoke": ["1f2e3d4c", "--token-file", "tokens.json"],
+    "mcp": ["stored"],
     "completion": ["bash"],
     "index create": ["new"],
     "index insert": ["stored", "pages.jsonl"],
@@ -431,7 +446,12 @@ def test_no_value_that_is_not_utf8_gives_a_traceback(say, command, value):
     for name, option in options():
         if name == command and not option.is_flag and option.name not in ("out", "target"):
             code, said = say(*words, option.opts[0], value, *BESIDE.get(option.name, ()))
-            assert (code in (1, 2) and said) or option.name in ("picture", "master", "out"), (
+            assert (code in (1, 2) and said) or option.name in (
+                "picture",
+                "master",
+                "out",
+                "token_file",
+            ), (
                 option.opts,
                 said,
             )

@@ -11,6 +11,8 @@ from neardup.cli import options
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _LOOPBACK = "127.0.0.1"
+# The options that the page of a run has, too.
+_OF_EVERY_PAGE = ("host", "port")
 
 
 def _own(*names: str, what: str, **attributes: Any) -> Callable[[Function], Function]:
@@ -127,15 +129,36 @@ def serve(paths: tuple[str, ...], **given: Any) -> None:
                 f"the server needs {error.name}, which is not installed",
                 hint='pip install "neardup[serve]"',
             ) from error
-    if is_index(paths[0]) or len(paths) > 1 or given["write"] or given["unix_socket"]:
+    if is_index(paths[0]) or len(paths) > 1:
         _serve_indexes(service, paths, given)
         return
+    _refuse_options_of_indexes(paths[0], given)
     server.serve(
         paths[0],
         host=given["host"],
         port=given["port"],
         on_start=lambda url: render.lines([f"Open {url} in your browser. Stop with Ctrl-C."]),
     )
+
+
+def _refuse_options_of_indexes(path: str, given: dict[str, Any]) -> None:
+    """Raise if an option is given that has no effect on the page of a run or of pairs."""
+    from neardup.errors import ConfigError
+
+    context = click.get_current_context()
+    for name, value in given.items():
+        source = context.get_parameter_source(name)
+        if name in _OF_EVERY_PAGE or source is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, tuple):
+            option += f" {value[0]}"
+        elif value is not True:
+            option += f" {value}"
+        raise ConfigError(
+            f"{option} is for indexes, and {path} is none",
+            hint="leave it out, or name a folder that `neardup index create` made",
+        )
 
 
 def _serve_indexes(service: Any, paths: Sequence[str], given: dict[str, Any]) -> None:

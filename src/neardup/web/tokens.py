@@ -88,8 +88,11 @@ class TokenFile:
     ) -> tuple[str, Token]:
         """Store a new token; return it whole, which is the only time, and what is stored of it."""
         check_choice("scope", scope, SCOPES)
-        if not collection:
-            raise ConfigError("`collection` must be a name, or * for all, got ''")
+        if not collection or "/" in collection:
+            raise ConfigError(
+                f"`collection` must be the name of a collection, got {collection!r}",
+                hint="it is the folder of the index without .index; pass * for all collections",
+            )
         until = as_time("expires", expires)
         if until is not None and until <= time.time():
             raise ConfigError("`expires` is in the past", hint="write a time such as 2031-01-31")
