@@ -743,11 +743,11 @@ def _rows(source: Any, facts: BatchFacts) -> Iterator[tuple[str, Any, dict[str, 
     """Yield id, content and facts of every document of a source."""
     payloads = facts.get("payload")
     expires = facts.get("expires")
-    for place, (doc_id, content, own) in enumerate(_documents_in(source, facts.get("ids"))):
+    for at, (doc_id, content, own) in enumerate(_documents_in(source, facts.get("ids"))):
         if payloads is not None:
-            own["payload"] = payloads[place]
+            own["payload"] = payloads[at]
         if expires is not None:
-            own["expires"] = expires[place]
+            own["expires"] = expires[at]
         yield doc_id, content, own
 
 
@@ -789,5 +789,5 @@ def _queries(source: Any, ids: Sequence[str] | None) -> Iterator[tuple[str, Any]
             f"`source` must be several queries, got {type(source).__name__}", hint="query(text)"
         )
     contents = source.to_pylist() if hasattr(source, "to_pylist") else source
-    for place, content in enumerate(contents):
-        yield (str(place) if ids is None else ids[place]), content
+    for at, content in enumerate(contents):
+        yield (str(at) if ids is None else ids[at]), content

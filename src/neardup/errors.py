@@ -2,7 +2,7 @@
 
 NearDupError
 ├── ConfigError (ValueError)      a setting is out of range, or two settings disagree
-├── DataError (ValueError)        the input cannot be used as it is; names the place
+├── DataError (ValueError)        the input cannot be used as it is; names the location
 │   ├── StartOverError            a later run cannot reuse finished parts
 │   │   └── StaleError            a file changed while it was read
 │   ├── IdExistsError             an index already has a document with this id

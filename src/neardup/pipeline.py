@@ -37,7 +37,7 @@ from neardup.stages.choose import SAMPLED_OF, measure
 from neardup.stages.collapse import collapse, separate
 from neardup.stages.link import link, link_prefixes
 from neardup.stages.list_pairs import FoundPairs, count_pairs, list_pairs
-from neardup.stages.prefix import collect, count, num_places, prefix
+from neardup.stages.prefix import collect, count, num_counters, prefix
 from neardup.stages.select import of_references, select, thin
 from neardup.stages.sketch import sketch
 from neardup.stages.verify import verify
@@ -296,8 +296,8 @@ def _measure(where: Rows, state: _Sketched[Table, Rows]) -> Contents:
         return Contents(documents=0, shingles=shingles)
 
     def make_step() -> BatchStep:
-        places = num_places(shingles // SAMPLED_OF)
-        counts = engine.count(sketches, ["row", "shingles"], where, count, places)
+        counters = num_counters(shingles // SAMPLED_OF)
+        counts = engine.count(sketches, ["row", "shingles"], where, count, counters)
         return partial(measure, counts=counts, threshold=state.plan.threshold)
 
     columns = ["row", "num_shingles", "shingles"]
@@ -357,8 +357,8 @@ def _prefixes(where: Rows, state: _Sketched[Table, Rows], tally: Tally) -> Table
         every = engine.choose_rows(sets, None, state.documents.num_rows)
 
     def make_step() -> BatchStep:
-        places = num_places(engine.total(state.sketches, "num_shingles", where))
-        counts = engine.count(sets, columns, every, engine.counting(count, tally), places)
+        counters = num_counters(engine.total(state.sketches, "num_shingles", where))
+        counts = engine.count(sets, columns, every, engine.counting(count, tally), counters)
         step = partial(prefix, counts=counts, threshold=state.plan.threshold)
         return engine.counting(step, tally)
 

@@ -44,7 +44,7 @@ CONTENTS = pa.schema(
         ),
     ]
 )
-# One row per prefix shingle; place: its position in the document, the rarest shingle first.
+# One row per prefix shingle; `place`: its position in the document, the rarest shingle first.
 POSTINGS = pa.schema(
     [_ROW, ("num_shingles", pa.int64()), ("place", pa.int64()), ("key", pa.int64())]
 )
@@ -248,14 +248,14 @@ def neighbours(
         _SIMILARITY,
         pa.field("rank", pa.int64(), nullable=False),
     ]
-    places = [
+    locations = [
         (f"{prefix}{name}", kind)
         for prefix, kinds in (("", own), ("neighbour_", other))
         for name, kind in zip(("file", "row"), kinds[1:], strict=False)
     ]
     sides = ("query", "neighbour") if has_shares else ()
     shares = [pa.field(f"containment_{side}", pa.float64(), nullable=False) for side in sides]
-    return pa.schema([*ranked, *shares, *places])
+    return pa.schema([*ranked, *shares, *locations])
 
 
 # Ids from files may repeat, so file and row identify a document.

@@ -59,7 +59,7 @@ def test_places_ascend_and_are_within_the_text(text):
 
 def test_lines_and_bytes_count_from_the_start_of_the_text():
     words = words_of("é a\n\nbé\r\nc", CONFIG)
-    assert words.places.tolist() == [[0, 2], [3, 4], [6, 9], [11, 12]]
+    assert words.bounds.tolist() == [[0, 2], [3, 4], [6, 9], [11, 12]]
     assert words.characters.tolist() == [[0, 1], [2, 3], [5, 7], [9, 10]]
     assert words.lines_of(range(4)).tolist() == [1, 1, 3, 4]
 

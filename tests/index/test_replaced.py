@@ -432,7 +432,7 @@ def test_a_reader_of_an_earlier_commit_finds_a_document_that_was_replaced_since(
             return [
                 int(number)
                 for candidates in view.look_up(sketches, 0.0, 0)
-                for number in candidates.numbers[candidates.places]
+                for number in candidates.numbers[candidates.docs]
             ]
 
         assert 2 in index._store.read(ask)

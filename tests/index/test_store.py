@@ -69,7 +69,7 @@ def found(view, text):
     return {
         int(number)
         for part in view.look_up(sketch(text), 0.0, 0)
-        for number in part.numbers[part.places]
+        for number in part.numbers[part.docs]
     }
 
 
@@ -77,7 +77,7 @@ def test_documents_are_found_by_keys_numbers_and_ids(store):
     numbers = put(store, 0, 1, 2)
 
     def ask(view):
-        assert all(number in found(view, TEXTS[place]) for place, number in enumerate(numbers))
+        assert all(number in found(view, TEXTS[doc]) for doc, number in enumerate(numbers))
         assert [view.fetch([number])[number].doc_id for number in numbers] == ["d0", "d1", "d2"]
         assert view.numbers_of(["d1", "absent"]) == {"d1": numbers[1]}
         assert view.text_of(numbers[2]) == TEXTS[2]
@@ -95,9 +95,9 @@ def test_documents_that_share_a_bucket_come_with_items_and_signatures(store):
     for step in (lambda: None, store.compact):
         step()
         (part,) = store.read(lambda view: list(view.look_up(expected, 0.0, 0)))
-        place = part.places[0]
-        assert part.numbers[place] == number
-        assert (part.sketches.signatures[place] == expected.signatures[0]).all()
+        doc = part.docs[0]
+        assert part.numbers[doc] == number
+        assert (part.sketches.signatures[doc] == expected.signatures[0]).all()
         assert set(part.sketches.items.shingles.tolist()) == set(expected.items.shingles.tolist())
 
 
@@ -110,7 +110,7 @@ def test_filters_leave_out_only_what_fails_them(store):
         (part,) = store.read(
             lambda view, agreement=agreement: list(view.look_up(asked, 1.0, agreement))
         )
-        assert part.numbers[part.places].tolist() == [number]
+        assert part.numbers[part.docs].tolist() == [number]
 
 
 def test_shared_shingles_are_counted(store):
@@ -214,9 +214,9 @@ def test_aliases_are_listed_by_document(store):
 def test_numbers_decide_the_insertion_order_and_are_never_used_again(store):
     def make(change):
         first = change.next_number
-        for place in (2, 0, 1):
-            document = Document(first + place, f"d{place}", 1.0)
-            change.put([document], sketch(TEXTS[place]), [TEXTS[place]])
+        for doc in (2, 0, 1):
+            document = Document(first + doc, f"d{doc}", 1.0)
+            change.put([document], sketch(TEXTS[doc]), [TEXTS[doc]])
         return first
 
     first = store.change(make)

@@ -198,9 +198,9 @@ def test_a_sampled_bit_is_the_bit_at_its_position(num_bits):
     contents, config = contents_of(bits, Config(measure="hamming", threshold=0.6))
     plan = plan_for(config)
     slots = hamming.sign(hamming.items(contents, config), plan, config)[1]
-    places = hamming.sample_places(config.seed, num_bits, plan.bands * plan.rows)
-    assert (slots == bits[:, places.astype(np.int64)]).all()
-    assert places.max() < num_bits
+    positions = hamming.sample_positions(config.seed, num_bits, plan.bands * plan.rows)
+    assert (slots == bits[:, positions.astype(np.int64)]).all()
+    assert positions.max() < num_bits
 
 
 def test_the_cosine_of_huge_and_tiny_vectors_depends_only_on_direction():

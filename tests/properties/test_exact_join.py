@@ -72,10 +72,10 @@ def test_another_exact_join_finds_the_same_pairs(threshold):
 
 
 @pytest.mark.parametrize("cluster", ["leader", "components"])
-@pytest.mark.parametrize("num_places", [2, 16, 1 << 10])
-def test_colliding_and_saturated_counts_lose_no_pair(num_places, cluster, monkeypatch):
+@pytest.mark.parametrize("num_counters", [2, 16, 1 << 10])
+def test_colliding_and_saturated_counts_lose_no_pair(num_counters, cluster, monkeypatch):
     monkeypatch.setattr(prefix, "MIN_PLACES", 2)
-    monkeypatch.setattr(prefix, "MAX_PLACES", num_places)
+    monkeypatch.setattr(prefix, "MAX_COUNTERS", num_counters)
     sets = [
         frozenset(own) for own in corpus_of_sets(4, 300)
     ]  # 2 counters with more than 255 shingles each
@@ -91,12 +91,12 @@ def test_colliding_and_saturated_counts_lose_no_pair(num_places, cluster, monkey
 @given(
     sets=st.lists(st.sets(st.sampled_from(WORDS), min_size=1), max_size=14),
     threshold=st.sampled_from(THRESHOLDS),
-    num_places=st.sampled_from([2, 8, 1 << 12]),
+    num_counters=st.sampled_from([2, 8, 1 << 12]),
 )
-def test_sets_with_many_tied_counts_agree_with_the_oracle(sets, threshold, num_places):
+def test_sets_with_many_tied_counts_agree_with_the_oracle(sets, threshold, num_counters):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prefix, "MIN_PLACES", 2)
-        patch.setattr(prefix, "MAX_PLACES", num_places)
+        patch.setattr(prefix, "MAX_COUNTERS", num_counters)
         texts = [" ".join(sorted(own)) for own in sets]
         run = {"size": 1, "threshold": threshold, "method": "exact"}
         found = oracles.true_pairs(list(map(frozenset, sets)), threshold)

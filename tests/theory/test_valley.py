@@ -23,8 +23,8 @@ def histogram(noise_end, copies, *, seed=1, num_copied=200):
     rng = np.random.default_rng(seed)
     counts = np.zeros((NUM, NUM_BINS), np.int64)
     last = int(np.searchsorted(EDGES, noise_end))
-    for place in range(last):
-        counts[:, place] = rng.poisson(20 * np.exp(-6 * place / max(last, 1)), NUM)
+    for at in range(last):
+        counts[:, at] = rng.poisson(20 * np.exp(-6 * at / max(last, 1)), NUM)
     low, high = np.searchsorted(EDGES, copies)
     for doc in range(num_copied):
         counts[doc, rng.integers(low, high)] += 1
@@ -36,8 +36,8 @@ def histogram(noise_end, copies, *, seed=1, num_copied=200):
 )
 def test_a_planted_valley_is_found_between_noise_and_copies(noise, copies):
     valley = find_valley(histogram(noise, copies), 10_000, 1.0, 1)
-    assert noise - 0.04 <= EDGES[valley.place] <= copies[0] + 0.04
-    assert EDGES[valley.low] <= EDGES[valley.place] <= EDGES[valley.high]
+    assert noise - 0.04 <= EDGES[valley.first_bin] <= copies[0] + 0.04
+    assert EDGES[valley.low] <= EDGES[valley.first_bin] <= EDGES[valley.high]
     assert valley.certainty > 0.9
 
 
@@ -52,8 +52,8 @@ def test_a_few_copies_are_not_enough():
 
 def test_a_slope_without_a_hill_has_no_valley():
     counts = np.zeros((NUM, NUM_BINS), np.int64)
-    for place in range(NUM_BINS):
-        counts[: NUM - 8 * place, place] = 1
+    for at in range(NUM_BINS):
+        counts[: NUM - 8 * at, at] = 1
     assert find_valley(counts, 10_000, 1.0, 1) is None
 
 
@@ -63,13 +63,13 @@ def test_a_hill_of_pairs_alike_by_chance_is_not_taken_for_copies():
     counts[:, around - 3 : around + 4] = 50  # most of the 300 other documents are here
     counts[:20, int(np.searchsorted(EDGES, 0.8))] = 1
     valley = find_valley(counts, 300, 1.0, 1)
-    assert 0.36 < EDGES[valley.place] < 0.8
+    assert 0.36 < EDGES[valley.first_bin] < 0.8
 
 
 def test_the_candidate_that_finds_more_copies_separates_better():
     few, many = histogram(0.3, (0.5, 0.9), num_copied=100), histogram(0.3, (0.5, 0.9))
-    place = find_valley(many, 10_000, 1.0, 1).place
-    sides = [sides_of(counts, place, 1.0) for counts in (few, many)]
+    first_bin = find_valley(many, 10_000, 1.0, 1).first_bin
+    sides = [sides_of(counts, first_bin, 1.0) for counts in (few, many)]
     best = max(side.clear for side in sides)
     assert separation(sides[0], best) < separation(sides[1], best) <= 1
 

@@ -317,7 +317,7 @@ def test_a_run_in_memory_has_the_same_page():
     data = data_of(report.to_html())
     assert text_of(data, "a") == "one two three four five six"
     assert data["clusters"] == [[0, 2, 1.0, [0, 1]]]
-    assert RunView(report).place(1) == (None, 1)
+    assert RunView(report).location(1) == (None, 1)
 
 
 def test_a_run_of_items_shows_them_line_by_line():

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.align.word_diff import Difference, differing_places, find_words
+from neardup.align.word_diff import Difference, find_differences, find_words
 
-# Equal words that are shown before and behind a place that differs, and the characters they may have.
+# Equal words that are shown before and behind a difference, and the characters they may have.
 AROUND: Final = 24
 _AROUND_CHARACTERS: Final = 400
 # Characters of differing words that are shown of each text; the rest is counted.
@@ -56,19 +56,19 @@ def find_hunks(text_a: str, text_b: str, *, max_characters: int = MAX_CHARACTERS
     """
     words_a = find_words(text_a)
     words_b = find_words(text_b)
-    places = differing_places(
+    differences = find_differences(
         [text_a[start:stop] for start, stop in words_a.tolist()],
         [text_b[start:stop] for start, stop in words_b.tolist()],
     )
-    is_shown = _choose(places, words_a, words_b, max_characters)
-    # Equal words before each place and behind the last, less those that a hunk shows.
-    equal = _num_equal(places, len(words_a))
+    is_shown = _choose(differences, words_a, words_b, max_characters)
+    # Equal words before each difference and behind the last, less those that a hunk shows.
+    equal = _num_equal(differences, len(words_a))
     hunks: list[Hunk] = []
     skipped = 0
     left_out_a = left_out_b = 0
     at = 0
-    while at < len(places):
-        first = places[at]
+    while at < len(differences):
+        first = differences[at]
         if not is_shown[at]:
             skipped += equal[at]
             left_out_a += first.stop_a - first.start_a
@@ -77,10 +77,12 @@ def find_hunks(text_a: str, text_b: str, *, max_characters: int = MAX_CHARACTERS
             continue
         stop = at + 1
         while (
-            stop < len(places) and is_shown[stop] and _is_near(words_a, places[stop - 1 : stop + 1])
+            stop < len(differences)
+            and is_shown[stop]
+            and _is_near(words_a, differences[stop - 1 : stop + 1])
         ):
             stop += 1
-        last = places[stop - 1]
+        last = differences[stop - 1]
         before = _num_before(words_a[: first.start_a], words_b[: first.start_b], equal[at])
         after = _num_behind(words_a[last.stop_a :], words_b[last.stop_b :], equal[stop])
         span_a = _characters(words_a, first.start_a - before, last.stop_a + after, len(text_a))
@@ -93,14 +95,14 @@ def find_hunks(text_a: str, text_b: str, *, max_characters: int = MAX_CHARACTERS
 
 
 def _choose(
-    places: list[Difference], words_a: I64, words_b: I64, max_characters: int
+    differences: list[Difference], words_a: I64, words_b: I64, max_characters: int
 ) -> list[bool]:
-    """Which places are shown: in order, as long as there is room for both sides."""
+    """Which differences are shown: in order, as long as there is room for both sides."""
     chosen: list[bool] = []
     room_a = room_b = max_characters
-    for place in places:
-        size_a = _size(words_a, place.start_a, place.stop_a)
-        size_b = _size(words_b, place.start_b, place.stop_b)
+    for difference in differences:
+        size_a = _size(words_a, difference.start_a, difference.stop_a)
+        size_b = _size(words_b, difference.start_b, difference.stop_b)
         has_room = size_a <= room_a and size_b <= room_b
         chosen.append(has_room)
         if has_room:
@@ -114,15 +116,15 @@ def _size(words: I64, start: int, stop: int) -> int:
     return int(words[stop - 1, 1] - words[start, 0]) if start < stop else 0
 
 
-def _num_equal(places: list[Difference], num_words: int) -> list[int]:
-    starts = [*(place.start_a for place in places), num_words]
-    stops = [0, *(place.stop_a for place in places)]
+def _num_equal(differences: list[Difference], num_words: int) -> list[int]:
+    starts = [*(difference.start_a for difference in differences), num_words]
+    stops = [0, *(difference.stop_a for difference in differences)]
     return [start - stop for start, stop in zip(starts, stops, strict=True)]
 
 
-def _is_near(words_a: I64, places: list[Difference]) -> bool:
-    """Whether the words between two places would be shown anyway."""
-    start, stop = places[0].stop_a, places[1].start_a
+def _is_near(words_a: I64, differences: list[Difference]) -> bool:
+    """Whether the words between two differences would be shown anyway."""
+    start, stop = differences[0].stop_a, differences[1].start_a
     size = _size(words_a, start, stop)
     return stop - start <= 2 * AROUND and size <= 2 * _AROUND_CHARACTERS
 
@@ -146,8 +148,8 @@ def _num_behind(words_a: I64, words_b: I64, num_equal: int) -> int:
 
 
 def _characters(words: I64, first: int, stop: int, size: int) -> tuple[int, int]:
-    """Where some words start and end in a text of `size` characters; an empty place is between two words."""
+    """Where some words start and end in a text of `size` characters; an empty one is between two."""
     if first < stop:
         return int(words[first, 0]), int(words[stop - 1, 1])
-    place = int(words[first, 0]) if first < len(words) else size
-    return place, place
+    position = int(words[first, 0]) if first < len(words) else size
+    return position, position

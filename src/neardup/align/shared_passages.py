@@ -152,8 +152,8 @@ def _locate(text: WordsInText, side: str, spans: I64) -> dict[str, I64]:
     return {
         f"start_{side}": text.characters[firsts, 0],
         f"end_{side}": text.characters[lasts, 1],
-        f"start_byte_{side}": text.places[firsts, 0],
-        f"end_byte_{side}": text.places[lasts, 1],
+        f"start_byte_{side}": text.bounds[firsts, 0],
+        f"end_byte_{side}": text.bounds[lasts, 1],
         f"line_{side}": text.lines_of(firsts),
     }
 

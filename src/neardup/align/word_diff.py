@@ -132,10 +132,10 @@ def find_words(text: str) -> Numbers:
     return np.array(spans, np.int64).reshape(-1, 2)
 
 
-def differing_places(words_a: list[str], words_b: list[str]) -> list[Difference]:
-    """Return where two lists of words differ, in order; all between the places is equal.
+def find_differences(words_a: list[str], words_b: list[str]) -> list[Difference]:
+    """Return where two lists of words differ, in order; all between the differences is equal.
 
-    >>> differing_places("to be or not".split(), "to see or not".split())
+    >>> find_differences("to be or not".split(), "to see or not".split())
     [Difference(start_a=1, stop_a=2, start_b=1, stop_b=2)]
     """
     ids_a, ids_b = number_words(words_a, words_b)
@@ -147,7 +147,7 @@ def differing_places(words_a: list[str], words_b: list[str]) -> list[Difference]
 
 def _blocks(words_a: list[str], words_b: list[str]) -> Iterator[DiffBlock]:
     end_a = end_b = 0
-    for gap in differing_places(words_a, words_b):
+    for gap in find_differences(words_a, words_b):
         if gap.start_a > end_a:
             yield DiffBlock(True, words_a[end_a : gap.start_a], words_b[end_b : gap.start_b])
         yield DiffBlock(False, words_a[gap.start_a : gap.stop_a], words_b[gap.start_b : gap.stop_b])

@@ -1,6 +1,6 @@
-"""The words of one text as hashes, with their places in the text as it was given.
+"""The words of one text as hashes, with their bounds in the text as it was given.
 
-The hashes are of the folded and normalised text, as in shingles. The places are of the original:
+The hashes are of the folded and normalised text, as in shingles. The bounds are of the original:
 where normalisation changes characters, they are mapped back.
 """
 
@@ -40,57 +40,57 @@ class WordsInText:
     Attributes:
         source: the UTF-8 bytes of the text.
         hashes: one hash a word; equal words have equal hashes.
-        places: first byte of each word in `source`, and the byte behind it.
+        bounds: first byte of each word in `source`, and the byte behind it.
     """
 
     source: U8
     hashes: U64
-    places: I64
+    bounds: I64
 
     @property
     def num_bytes(self) -> int:
         """The memory that the words take."""
-        return self.source.nbytes + self.hashes.nbytes + 2 * self.places.nbytes
+        return self.source.nbytes + self.hashes.nbytes + 2 * self.bounds.nbytes
 
     @cached_property
     def characters(self) -> I64:
-        """The places of the words in code points instead of bytes."""
+        """The bounds of the words in code points instead of bytes."""
         continues = (self.source & 0xC0) == 0x80
         if not continues.any():
-            return self.places
+            return self.bounds
         before = np.cumsum(np.r_[0, ~continues], dtype=np.int64)
-        return before[self.places]
+        return before[self.bounds]
 
     def lines_of(self, words: I64) -> I64:
         """Return the line, from 1, that each of these words stands in."""
         breaks = np.flatnonzero(self.source == _LINE_FEED)
-        lines: I64 = np.searchsorted(breaks, self.places[words, 0]) + 1
+        lines: I64 = np.searchsorted(breaks, self.bounds[words, 0]) + 1
         return lines
 
 
 def words_of(text: str, config: Config) -> WordsInText:
     """Return the words of a text, cut and folded as the words of shingles are.
 
-    >>> words_of("To be, or", Config()).places.tolist()
+    >>> words_of("To be, or", Config()).bounds.tolist()
     [[0, 2], [3, 5], [7, 9]]
     """
     source = _readonly(text.encode())
     rewrites = config.normalise != "nfc" or config.fold_accents
     if not rewrites or text.isascii():
-        hashes, places, is_normal = _find_words(source, config)
+        hashes, bounds, is_normal = _find_words(source, config)
         if is_normal:
-            return WordsInText(source, hashes, places)
+            return WordsInText(source, hashes, bounds)
     rewritten, old_edges, new_edges = _rewrite(text, config)
-    hashes, places, _ = _find_words(_readonly(rewritten), config)
+    hashes, bounds, _ = _find_words(_readonly(rewritten), config)
     # A word that begins or ends within rewritten characters takes all of them.
-    first = old_edges[np.searchsorted(new_edges, places[:, 0], side="right") - 1]
-    stop = old_edges[np.searchsorted(new_edges, places[:, 1], side="left")]
+    first = old_edges[np.searchsorted(new_edges, bounds[:, 0], side="right") - 1]
+    stop = old_edges[np.searchsorted(new_edges, bounds[:, 1], side="left")]
     return WordsInText(source, hashes, np.stack([first, stop], axis=1))
 
 
 def _find_words(source: U8, config: Config) -> tuple[U64, I64, bool]:
     hashes = np.empty(source.size + 1, np.uint64)
-    places = np.empty((source.size + 1, 2), np.int64)
+    bounds = np.empty((source.size + 1, 2), np.int64)
     ends = np.empty(2, np.int64)
     is_normal = np.empty(1, np.bool_)
     text_words(
@@ -100,12 +100,12 @@ def _find_words(source: U8, config: Config) -> tuple[U64, I64, bool]:
         shingle_key(config.seed),
         config.fold_numbers,
         hashes,
-        places,
+        bounds,
         ends,
         is_normal,
     )
     # Copies: the room is several times what most texts fill.
-    return hashes[: ends[1]].copy(), places[: ends[1]].copy(), bool(is_normal[0])
+    return hashes[: ends[1]].copy(), bounds[: ends[1]].copy(), bool(is_normal[0])
 
 
 def _rewrite(text: str, config: Config) -> tuple[bytes, I64, I64]:

@@ -296,8 +296,8 @@ def query(
     asked |= {"where": conditions_of(rest["where"]), "containment": rest["containment"]}
     rejected: list[tuple[str, str]] = []
 
-    def note_rejected(place: str, reason: str) -> None:
-        rejected.append((place, reason))
+    def note_rejected(location: str, reason: str) -> None:
+        rejected.append((location, reason))
 
     with open_index(folder, read_only=True) as opened:
         if as_lines:

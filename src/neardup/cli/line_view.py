@@ -10,7 +10,7 @@ from rich.text import Text
 from neardup.align.word_diff import DiffBlock, differ_by_lines, word_lines
 
 # Nobody reads more on a terminal; what is omitted is counted.
-MAX_PLACES: Final = 100
+MAX_DIFFERENCES: Final = 100
 MAX_CHARACTERS: Final = 400
 STYLE_A: Final = "red"
 STYLE_B: Final = "green"
@@ -68,17 +68,17 @@ def _num_used(lines: list[str]) -> int:
 
 
 def fold(blocks: list[DiffBlock], limits: FoldLimits, ellipsis: str) -> Iterator[Piece]:
-    """Leave out the middle of long equal blocks, and everything after MAX_PLACES differences."""
-    at_a = at_b = num_places = 0
+    """Leave out the middle of long equal blocks, and everything after MAX_DIFFERENCES."""
+    at_a = at_b = num_differences = 0
     for number, block in enumerate(blocks):
         size = len(block.words_a)
         if not block.is_equal:
-            if num_places == MAX_PLACES:
+            if num_differences == MAX_DIFFERENCES:
                 left = sum(not later.is_equal for later in blocks[number:])
                 what = "place differs" if left == 1 else "places differ"
                 yield Piece(note=f"{ellipsis} {left:,} more {what} {ellipsis}")
                 return
-            num_places += 1
+            num_differences += 1
         head = limits.num_context if number > 0 else 0
         tail = limits.num_context if number < len(blocks) - 1 else 0
         folded = size - head - tail
@@ -146,17 +146,17 @@ def draw_words(pieces: Iterable[Piece], texts: tuple[str, str], ellipsis: str) -
         if note:
             yield Text(f"  {note}", "dim")
         elif block.is_equal:
-            yield Text(f"  {_place(lines_a, at_a)}{_words(block.words_a)}")
+            yield Text(f"  {_line_number(lines_a, at_a)}{_words(block.words_a)}")
         else:
             if block.words_a:
                 shown = _shortened(block.words_a, ellipsis)
-                yield Text(f"- {_place(lines_a, at_a)}{shown}", STYLE_A)
+                yield Text(f"- {_line_number(lines_a, at_a)}{shown}", STYLE_A)
             if block.words_b:
                 shown = _shortened(block.words_b, ellipsis)
-                yield Text(f"+ {_place(lines_b, at_b)}{shown}", STYLE_B)
+                yield Text(f"+ {_line_number(lines_b, at_b)}{shown}", STYLE_B)
 
 
-def _place(lines: Sequence[int], at: int) -> str:
+def _line_number(lines: Sequence[int], at: int) -> str:
     return f"{lines[at]}: " if lines else ""
 
 

@@ -244,8 +244,8 @@ def neighbours(found: Any, out: str | None) -> None:
 
 
 def _neighbour_line(row: dict[str, Any]) -> str:
-    document = _place(row["doc_id"], row["file"], row["row"])
-    neighbour = _place(row["neighbour_id"], row["neighbour_file"], row["neighbour_row"])
+    document = _named(row["doc_id"], row["file"], row["row"])
+    neighbour = _named(row["neighbour_id"], row["neighbour_file"], row["neighbour_row"])
     return f"{row['similarity']:10.4f}  {row['rank']:4}  {document}  {neighbour}"
 
 
@@ -319,7 +319,7 @@ def _measured(answer: Audit) -> Iterator[tuple[str, str, str]]:
 
 def _pair(pair: dict[str, Any]) -> str:
     a, b = (
-        _place(str(pair[f"doc_{side}"]), pair.get(f"file_{side}"), pair.get(f"row_{side}"))
+        _named(str(pair[f"doc_{side}"]), pair.get(f"file_{side}"), pair.get(f"row_{side}"))
         for side in "ab"
     )
     return f"{a}  {b}"
@@ -472,13 +472,14 @@ def texts(text_a: str, text_b: str, names: tuple[str, str]) -> None:
     names = (visible(names[0]), visible(names[1]))
     with working("differ"):
         passages = differ(text_a, text_b)
-    places = [passage for passage in passages if not passage.is_equal]
-    only_a = sum(len(place.words_a) for place in places)
-    only_b = sum(len(place.words_b) for place in places)
-    if not places:
+    differences = [passage for passage in passages if not passage.is_equal]
+    only_a = sum(len(difference.words_a) for difference in differences)
+    only_b = sum(len(difference.words_b) for difference in differences)
+    if not differences:
         _print_lines(["", f"The two texts are equal, word for word{_other_ends(text_a, text_b)}."])
         return
-    count = f"{len(places):,} place{'s'[: len(places) != 1]} differ{'s'[: len(places) == 1]}"
+    num = len(differences)
+    count = f"{num:,} place{'s'[: num != 1]} differ{'s'[: num == 1]}"
     _print_lines(
         ["", f"{count}: {only_a:,} word{'s'[: only_a != 1]} only in A, {only_b:,} only in B."]
     )
@@ -515,12 +516,12 @@ def _passage_counts(answer: Comparison, min_words: int) -> str:
 
 def explanation(answer: Explanation, *, has_texts: bool) -> None:
     """Print why a document was removed, or which ones were removed in its favour."""
-    name = _place(answer.doc_id, answer.file, answer.row)
+    name = _named(answer.doc_id, answer.file, answer.row)
     compared = answer.comparison
     if answer.kept_id is None:
         _print_lines(_members(name, answer))
         return
-    kept = _place(answer.kept_id, answer.kept_file, answer.kept_row)
+    kept = _named(answer.kept_id, answer.kept_file, answer.kept_row)
     _print_lines([f"{name} was removed: {_cause(answer)} {kept}, which was kept."])
     if compared is None:  # vectors, or a document of an index, whose text is not stored
         return
@@ -533,8 +534,8 @@ def explanation(answer: Explanation, *, has_texts: bool) -> None:
 def removal_to_judge(review: Review, number: int, shown: Sequence[str]) -> None:
     """Print a removal, what differs, and the keys that judge it."""
     one = review.removals[number]
-    removed = _place(str(one.doc_id), one.file, one.row)
-    kept = _place(str(one.kept_id), one.kept_file, one.kept_row)
+    removed = _named(str(one.doc_id), one.file, one.row)
+    kept = _named(str(one.kept_id), one.kept_file, one.kept_row)
     _print_lines(
         [
             "",
@@ -549,8 +550,8 @@ def removal_to_judge(review: Review, number: int, shown: Sequence[str]) -> None:
 def pair(listed: ListedPair, compared: Comparison) -> None:
     """Print how similar the two documents of a pair are."""
     a, b = (
-        _place(listed.doc_a, listed.file_a, listed.row_a),
-        _place(listed.doc_b, listed.file_b, listed.row_b),
+        _named(listed.doc_a, listed.file_a, listed.row_a),
+        _named(listed.doc_b, listed.file_b, listed.row_b),
     )
     _print_lines(
         [
@@ -563,10 +564,10 @@ def pair(listed: ListedPair, compared: Comparison) -> None:
 
 def pairs_of(pairs: Sequence[ListedPair]) -> None:
     """Print the pairs of one document, most similar first."""
-    name = _place(pairs[0].doc_a, pairs[0].file_a, pairs[0].row_a)
+    name = _named(pairs[0].doc_a, pairs[0].file_a, pairs[0].row_a)
     _print_lines([f"{name} is in {len(pairs):,} pair{'s'[: len(pairs) != 1]}:"])
     others = (
-        f"  {pair.similarity:.4f}  {_place(pair.doc_b, pair.file_b, pair.row_b)}" for pair in pairs
+        f"  {pair.similarity:.4f}  {_named(pair.doc_b, pair.file_b, pair.row_b)}" for pair in pairs
     )
     _print_lines(itertools.islice(others, MAX_MEMBERS))
     if len(pairs) > MAX_MEMBERS:
@@ -605,7 +606,7 @@ def _cause(answer: Explanation) -> str:
     return f"it has a similarity of {value:.4f} to"
 
 
-def _place(doc_id: str, file: str | None, row: int | None) -> str:
+def _named(doc_id: str, file: str | None, row: int | None) -> str:
     if file is None or doc_id == f"{file}:{row}":
         return doc_id
     return f"{doc_id} ({file}:{row})"

@@ -358,11 +358,11 @@ class Engine(Protocol[Table, Rows]):
         """Left-join columns of `other`, matching `key` with its `row`, which is unique; null without a match."""
 
     def count(
-        self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_places: int
+        self, table: Table, columns: Sequence[str], where: Rows, step: CountStep, num_counters: int
     ) -> Counts:
         """Let a step add batches to an array of counters; those of several workers are added, saturating at 255.
 
-        `num_places` is at most 2**27.
+        `num_counters` is at most 2**27.
         """
 
     def counting(self, step: Callable[..., R], tally: Tally) -> Callable[..., R]:

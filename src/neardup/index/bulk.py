@@ -52,9 +52,9 @@ _IN_TURN: Final = 128
 
 
 class BestMatches(NamedTuple):
-    """Places of contents, ascending, and the document of the index that each is most similar to."""
+    """Indexes of contents, ascending, and the document of the index that each is most similar to."""
 
-    places: I64
+    queries: I64
     documents: list[Document]
     similarities: list[float]
 
@@ -145,21 +145,21 @@ def best_matches(
     view: StoreView, contents: pa.Array, threshold: float, settings: IndexSettings
 ) -> BestMatches:
     """Return the most similar document for each of `contents` that has one."""
-    places: list[int] = []
+    queries: list[int] = []
     documents: list[Document] = []
     similarities: list[float] = []
     for first, chosen in _spans(sketch_batch(contents, settings), settings):
         results = search(view, chosen, QueryOptions(1, threshold), settings)
-        for place, hits in enumerate(results, first):
+        for query, hits in enumerate(results, first):
             for hit in hits:
-                places.append(place)
+                queries.append(query)
                 documents.append(hit.document)
                 similarities.append(hit.similarity)
-    return BestMatches(np.array(places, np.int64), documents, similarities)
+    return BestMatches(np.array(queries, np.int64), documents, similarities)
 
 
 def _spans(sketches: Sketches, settings: IndexSettings) -> Iterator[tuple[int, Sketches]]:
-    """Cut queries into spans; yield each with the place of its first."""
+    """Cut queries into spans; yield each with the index of its first."""
     num_queries = sketches.sizes.size
     for first in range(0, num_queries, SPAN):
         own = np.arange(first, min(first + SPAN, num_queries))
@@ -169,8 +169,8 @@ def _spans(sketches: Sketches, settings: IndexSettings) -> Iterator[tuple[int, S
 def _as_table(ids: Sequence[str], results: Sequence[Sequence[Hit]], shape: pa.Schema) -> pa.Table:
     rows = []
     for doc_id, hits in zip(ids, results, strict=True):
-        for place, (document, similarity, *shares) in enumerate(hits, 1):
-            row = (doc_id, document.doc_id, similarity, place, *shares)
+        for hit_rank, (document, similarity, *shares) in enumerate(hits, 1):
+            row = (doc_id, document.doc_id, similarity, hit_rank, *shares)
             rows.append(row[: len(shape)])
     return _table(rows, shape)
 
@@ -258,7 +258,7 @@ class _InTurn:
         self._ranked = rank(change, held, len(batch.ids), None, None)
         own = find(_Held(sketches), sketches, threshold, settings)
         self._own = _by_query(own, len(batch.ids))
-        self._documents: dict[int, Document] = {}  # by place in the batch: stored so far
+        self._documents: dict[int, Document] = {}  # by index in the batch: stored so far
         self._gone: set[int] = set()  # numbers that were replaced
 
     def run(self, on_duplicate: str) -> list[tuple[str, Match | None]]:
@@ -289,8 +289,8 @@ class _InTurn:
             if hit.document.number not in self._gone:
                 best = hit.document, hit.similarity
                 break
-        for place, similarity in self._own[at]:
-            document = self._documents.get(place)
+        for earlier, similarity in self._own[at]:
+            document = self._documents.get(earlier)
             if document is None or document.number in self._gone:
                 continue
             if document.is_expired(self._change.now):
@@ -329,11 +329,11 @@ class _Held:
 def _by_query(found: FoundDocuments, num_queries: int) -> list[list[tuple[int, float]]]:
     """Return the earlier documents that each one is similar to."""
     pairs: list[list[tuple[int, float]]] = [[] for _ in range(num_queries)]
-    for query, place, similarity in zip(
+    for query, earlier, similarity in zip(
         found.queries.tolist(), found.numbers.tolist(), found.similarities.tolist(), strict=True
     ):
-        if place < query:
-            pairs[query].append((place, similarity))
+        if earlier < query:
+            pairs[query].append((earlier, similarity))
     return pairs
 
 
@@ -353,7 +353,7 @@ def put_many(
                 rejected += batch.rejected
                 ids += batch.ids
                 outcomes += make_room(change, batch.ids, batch.facts)
-                last = _last_places(batch.ids)
+                last = _last_of_each(batch.ids)
                 if len(last) == len(batch.ids):
                     stored = batch
                 else:
@@ -380,9 +380,9 @@ def make_room(change: Change, ids: Sequence[str], facts: Facts) -> list[str]:
 
     outcomes: list[str] = []
     known = set(numbers)
-    for place, doc_id in enumerate(ids):
+    for at, doc_id in enumerate(ids):
         outcomes.append(REPLACED if doc_id in known else INSERTED)
-        if facts.is_expired(place, change.now):
+        if facts.is_expired(at, change.now):
             known.discard(doc_id)
         else:
             known.add(doc_id)
@@ -403,22 +403,22 @@ def _with_usable_ids(batch: Batch) -> Batch:
     """Return a batch in which documents with ids that cannot be stored are rejected."""
     usable: list[int] = []
     rejected = list(batch.rejected)
-    for place, doc_id in enumerate(batch.ids):
+    for at, doc_id in enumerate(batch.ids):
         try:
             check_id(doc_id)
         except NearDupError as error:
             rejected.append((repr(doc_id), error.message))
         else:
-            usable.append(place)
+            usable.append(at)
     if len(usable) == len(batch.ids):
         return batch
     chosen = batch.take(usable)
     return Batch(chosen.ids, chosen.contents, rejected, chosen.facts)
 
 
-def _last_places(ids: Sequence[str]) -> list[int]:
-    """Return the last place of every id, ascending."""
-    last = {doc_id: place for place, doc_id in enumerate(ids)}
+def _last_of_each(ids: Sequence[str]) -> list[int]:
+    """Return the last index of every id, ascending."""
+    last = {doc_id: at for at, doc_id in enumerate(ids)}
     return sorted(last.values())
 
 
@@ -581,12 +581,12 @@ def merge(change: Change, theirs: StoreView, settings: IndexSettings) -> int:
         for held in _with_texts(theirs, (live[number] for number in part_numbers[chosen].tolist())):
             own = chosen[begin : begin + len(held)]
             begin += len(held)
-            # Segments are not in insertion order, so a document is numbered by its place among all.
-            places = first + np.searchsorted(numbers, part_numbers[own])
+            # Segments are not in insertion order, so a document is numbered by its rank among all.
+            new_numbers = first + np.searchsorted(numbers, part_numbers[own])
             sketches = with_keys(
                 take_sketches(part, own, settings.config), settings.plan, settings.config
             )
-            _put_renumbered(change, held, places.tolist(), sketches, settings)
+            _put_renumbered(change, held, new_numbers.tolist(), sketches, settings)
         renumbered = first + np.searchsorted(numbers, part_numbers[chosen])
         _link_all(
             change,

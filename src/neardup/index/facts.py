@@ -37,13 +37,13 @@ class Facts(NamedTuple):
     expires: Sequence[float | None] | None = None
 
     def of(self, document: Document, at: int) -> Document:
-        """Return a document with the facts at a place of the batch."""
+        """Return a document with the facts at an index of the batch."""
         payload = None if self.payloads is None else self.payloads[at]
         expires = None if self.expires is None else self.expires[at]
         return document._replace(payload=payload, expires=expires)
 
     def is_expired(self, at: int, now: float) -> bool:
-        """Whether the document at a place of the batch has expired."""
+        """Whether the document at an index of the batch has expired."""
         expires = None if self.expires is None else self.expires[at]
         return is_expired(expires, now)
 
@@ -53,16 +53,16 @@ class Facts(NamedTuple):
         expires = None if self.expires is None else self.expires[first:stop]
         return Facts(payloads, expires)
 
-    def take(self, places: Sequence[int]) -> Facts:
-        """Return the facts at some places."""
+    def take(self, indexes: Sequence[int]) -> Facts:
+        """Return the facts at some indexes."""
         if self.payloads is None:
             payloads = None
         else:
-            payloads = [self.payloads[at] for at in places]
+            payloads = [self.payloads[at] for at in indexes]
         if self.expires is None:
             expires = None
         else:
-            expires = [self.expires[at] for at in places]
+            expires = [self.expires[at] for at in indexes]
         return Facts(payloads, expires)
 
 

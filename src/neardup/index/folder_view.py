@@ -163,14 +163,14 @@ class FolderView:
                 segment, asked, threshold, min_agreement, request_pages=request_pages
             ).find()
             for first in range(0, docs.size, _TAKEN_AT_ONCE):
-                chosen, places = np.unique(
+                chosen, docs_at = np.unique(
                     docs[first : first + _TAKEN_AT_ONCE], return_inverse=True
                 )
                 if request_pages:
                     segment.request_documents(chosen)
                 yield Candidates(
                     queries[first : first + _TAKEN_AT_ONCE],
-                    places,
+                    docs_at,
                     segment.arrays["numbers"][chosen],
                     segment.take(chosen),
                 )

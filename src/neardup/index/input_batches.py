@@ -28,7 +28,7 @@ from neardup.schema import one_array
 
 
 class Batch(NamedTuple):
-    """Documents of a source; rejected: place and reason of those that cannot be used."""
+    """Documents of a source; rejected: location and reason of those that cannot be used."""
 
     ids: list[str]
     contents: pa.Array
@@ -40,11 +40,11 @@ class Batch(NamedTuple):
         contents = self.contents.slice(first, stop - first)
         return Batch(self.ids[first:stop], contents, [], self.facts.slice(first, stop))
 
-    def take(self, places: Sequence[int]) -> Batch:
-        """Return the documents at some places, with the rejected ones."""
-        ids = [self.ids[at] for at in places]
-        contents = self.contents.take(pa.array(places, pa.int64()))
-        return Batch(ids, contents, self.rejected, self.facts.take(places))
+    def take(self, indexes: Sequence[int]) -> Batch:
+        """Return the documents at some indexes, with the rejected ones."""
+        ids = [self.ids[at] for at in indexes]
+        contents = self.contents.take(pa.array(indexes, pa.int64()))
+        return Batch(ids, contents, self.rejected, self.facts.take(indexes))
 
 
 def one_content(value: Any, config: Config) -> pa.Array:
@@ -101,11 +101,11 @@ def _usable(batches: Iterator[Batch]) -> Iterator[Batch]:
         rejected += batch.rejected if not num_documents else []
         yield batch
     if rejected and not num_documents:
-        place, reason = rejected[0]
+        location, reason = rejected[0]
         if len(rejected) > 1:
-            message = f"all {len(rejected):,} rows were rejected; the first is {place}: {reason}"
+            message = f"all {len(rejected):,} rows were rejected; the first is {location}: {reason}"
         else:
-            message = f"the only row was rejected: {place}: {reason}"
+            message = f"the only row was rejected: {location}: {reason}"
         raise DataError(
             message, hint="look at this row, and at the settings for columns and formats"
         )
@@ -197,7 +197,7 @@ def _held_batches(
 def with_facts(
     ids: list[str], contents: pa.Array, values: Mapping[str, Sequence[Any]]
 ) -> tuple[Batch, dict[int, str]]:
-    """Return the documents whose facts can be used, and the reason for each other one, by place."""
+    """Return the documents whose facts can be used, and the reason for each other one, by index."""
     facts, reasons = read_facts(values)
     batch = Batch(ids, contents, [], facts)
     if reasons:

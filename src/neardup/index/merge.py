@@ -96,14 +96,14 @@ def _num_items_of(segment: Segment) -> int | None:
 
 def _renumber(is_live: Sequence[Bools]) -> list[I64]:
     """Return the new position of every document of every segment; -1 for a dead one."""
-    places = []
+    new_numbers = []
     before = 0
     for live in is_live:
         renumbered = np.cumsum(live, dtype=np.int64) - 1 + before
         renumbered[~live] = -1
-        places.append(renumbered)
+        new_numbers.append(renumbered)
         before += int(live.sum())
-    return places
+    return new_numbers
 
 
 def _pieces(segment: Segment, docs: I64) -> Iterator[I64]:
@@ -254,10 +254,10 @@ def _postings_of_one_key(
     ranges: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[Any, Any]]:
     """Iterate over the postings of a key, segment by segment; there may be more of them than fit in memory."""
-    for segment, places, (start, stop) in zip(segments, renumbered, ranges, strict=True):
+    for segment, new_numbers, (start, stop) in zip(segments, renumbered, ranges, strict=True):
         for first in range(start, stop, _POSTINGS_AT_ONCE):
             own = slice(first, min(first + _POSTINGS_AT_ONCE, stop))
-            yield _live_postings(segment, places, names, own)
+            yield _live_postings(segment, new_numbers, names, own)
 
 
 def _sorted_range(
@@ -267,8 +267,8 @@ def _sorted_range(
     ranges: Sequence[tuple[int, int]],
 ) -> tuple[Any, Any]:
     parts = [
-        _live_postings(segment, places, names, slice(start, stop))
-        for segment, places, (start, stop) in zip(segments, renumbered, ranges, strict=True)
+        _live_postings(segment, new_numbers, names, slice(start, stop))
+        for segment, new_numbers, (start, stop) in zip(segments, renumbered, ranges, strict=True)
     ]
     keys = np.concatenate([part[0] for part in parts])
     docs = np.concatenate([part[1] for part in parts])
@@ -277,12 +277,12 @@ def _sorted_range(
 
 
 def _live_postings(
-    segment: Segment, places: I64, names: SegmentPostings, own: slice
+    segment: Segment, new_numbers: I64, names: SegmentPostings, own: slice
 ) -> tuple[Any, Any]:
     """Return keys and new positions of the live documents of a range of postings."""
     old = segment.arrays[names.docs][own]
-    if old.size and old.max() >= places.size:
+    if old.size and old.max() >= new_numbers.size:
         raise damaged(f"a posting of {segment.path} points to no document")
-    new = places[old]
+    new = new_numbers[old]
     is_live = new >= 0
     return segment.arrays[names.keys][own][is_live], new[is_live].astype(np.uint32)

@@ -159,7 +159,7 @@ class ReadableIndex:
         """Return the documents most similar to each document of a source: query_id, doc_id, similarity, rank.
 
         With `containment` also containment_query and containment_doc. The other arguments are those
-        of `query` and `insert_many`. `on_rejected` is called with the place and the reason of every
+        of `query` and `insert_many`. `on_rejected` is called with the location and the reason of every
         rejected row, after the queries; without it, rejected rows are a Python warning.
         """
         asked = self._options(k, threshold, where, since, containment)
@@ -169,8 +169,8 @@ class ReadableIndex:
         if rejected and on_rejected is None:
             as_python_warning(Warned(summary_of_rejected(rejected), is_urgent=True))
         elif on_rejected is not None:
-            for place, reason in rejected:
-                on_rejected(place, reason)
+            for location, reason in rejected:
+                on_rejected(location, reason)
         return table
 
     def best_matches(self, contents: pa.Array, *, threshold: float) -> bulk.BestMatches:

@@ -126,7 +126,7 @@ class StoredDocument:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InsertResult:
-    """The result of `insert_many`: the number of stored documents, and the place and reason of every rejected row."""
+    """The result of `insert_many`: how many documents were stored, and the location and reason of each rejected row."""
 
     documents: int
     rejected: tuple[tuple[str, str], ...] = ()
@@ -138,7 +138,7 @@ class InsertNewResult:
 
     rows: every document in turn: `doc_id`, `is_new`, and of a known one `match_id` and
     `similarity`;
-    rejected: the place and reason of every rejected row;
+    rejected: the location and reason of every rejected row;
     matches: the match of every document in turn, None for a new one.
     """
 
@@ -152,7 +152,7 @@ class PutResult:
     """The result of `put_many`.
 
     rows: every document in turn: `doc_id`, and `outcome`, which is "inserted" or "replaced";
-    rejected: the place and reason of every rejected row.
+    rejected: the location and reason of every rejected row.
     """
 
     rows: pa.Table
@@ -206,7 +206,7 @@ def stored_of(document: Document, text: str | None, aliases: Iterable[str]) -> S
 
 def summary_of_rejected(rejected: Sequence[Sequence[str]]) -> str:
     """Return how many rows were rejected, and the first of them."""
-    place, reason = rejected[0]
+    location, reason = rejected[0]
     if len(rejected) == 1:
-        return f"1 row was rejected: {place}: {reason}"
-    return f"{len(rejected):,} rows were rejected; the first is {place}: {reason}"
+        return f"1 row was rejected: {location}: {reason}"
+    return f"{len(rejected):,} rows were rejected; the first is {location}: {reason}"

@@ -150,7 +150,7 @@ def find(
     for candidates in view.look_up(asked, ratio, _min_agreement(threshold, settings)):
         values = _similarities(asked, candidates, threshold, settings)
         is_found = values >= threshold
-        numbers = candidates.numbers[candidates.places[is_found]]
+        numbers = candidates.numbers[candidates.docs[is_found]]
         parts.append(FoundDocuments(candidates.queries[is_found], numbers, values[is_found]))
     if len(parts) == 1:
         return parts[0]
@@ -174,14 +174,14 @@ def _similarities(
 ) -> F64:
     if asked.items is None or candidates.sketches.items is None:
         left = asked.signatures[candidates.queries]
-        right = candidates.sketches.signatures[candidates.places]
+        right = candidates.sketches.signatures[candidates.docs]
         return estimated_similarities(left, right, settings.layout)
     values = np.empty(candidates.queries.size)
     lookup.verify_pairs(
         concatenated([asked.items, candidates.sketches.items]),
         np.concatenate([asked.signatures, candidates.sketches.signatures]),
         candidates.queries,
-        candidates.places + num_docs_of(asked.items),
+        candidates.docs + num_docs_of(asked.items),
         float(threshold),
         int(settings.plan.min_agreement),
         values,
@@ -213,12 +213,12 @@ def rank(
         live = view.fetch(wanted.tolist())
         for query, first, stop in spans:
             hits = ranked[query]
-            for place, number in enumerate(numbers[first:stop].tolist(), first):
+            for found_at, number in enumerate(numbers[first:stop].tolist(), first):
                 document = live.get(number)
                 if document is None or not (is_requested is None or is_requested(document)):
                     continue
-                shares = () if found.shares is None else found.shares[place].tolist()
-                hits.append(Hit(document, float(similarities[place]), *shares))
+                shares = () if found.shares is None else found.shares[found_at].tolist()
+                hits.append(Hit(document, float(similarities[found_at]), *shares))
             at[query] = stop
             if k is not None and len(hits) >= k:
                 del hits[k:]

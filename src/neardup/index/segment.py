@@ -515,8 +515,8 @@ def _read_header(
 
 def _sections(header: bytes, num_sections: int) -> Iterator[tuple[str, Section]]:
     for number in range(num_sections):
-        place = _HEAD.size + number * _SECTION.size
-        name, kind, rows, columns, offset, digest = _SECTION.unpack_from(header, place)
+        start = _HEAD.size + number * _SECTION.size
+        name, kind, rows, columns, offset, digest = _SECTION.unpack_from(header, start)
         section = Section(_text_of(name), _text_of(kind), rows, columns, offset, digest)
         yield section.name, section
 

@@ -83,9 +83,9 @@ def items_from(arrays: dict[str, Any], config: Config) -> Items:
 
 
 def take_items(
-    arrays: dict[str, Any], docs: I64, config: Config, place: object = "memory"
+    arrays: dict[str, Any], docs: I64, config: Config, source: object = "memory"
 ) -> Items:
-    """Copy the items of some documents, each of them once, out of arrays that may be damaged; place: of the arrays."""
+    """Copy the items of some documents, each once, out of arrays of a source that may be damaged."""
     taken: dict[str, Any] = {}
     if "ends" in arrays:
         starts, stops = arrays["ends"][docs], arrays["ends"][docs + 1]
@@ -96,7 +96,7 @@ def take_items(
             not ((starts >= 0) & (starts <= stops) & (stops <= size)).all()
             or (stops - starts).sum() > size
         ):
-            raise damaged(f"a set in {place} ends before it begins, or is in another one")
+            raise damaged(f"a set in {source} ends before it begins, or is in another one")
         taken["ends"] = np.cumsum(np.r_[0, stops - starts], dtype=np.int64)
     for name, array in arrays.items():
         if name in FLAT:
@@ -139,14 +139,14 @@ def bytes_of(sketches: Sketches) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def check_items(items: Items | None, sizes: I64, place: str) -> None:
+def check_items(items: Items | None, sizes: I64, source: str) -> None:
     """Raise if items are not what kernels rely on: as many as the sizes say, with weights and norms above 0."""
     if isinstance(items, (Sets, Weights)) and (np.diff(items.ends) != sizes).any():
-        raise damaged(f"the sizes in {place} do not match its sets")
+        raise damaged(f"the sizes in {source} do not match its sets")
     if isinstance(items, Weights) and not _are_positive(items.weights):
-        raise damaged(f"a weight in {place} is not above 0")
+        raise damaged(f"a weight in {source} is not above 0")
     if isinstance(items, Vectors) and not _are_positive(items.norms):
-        raise damaged(f"the length of a vector in {place} is not above 0")
+        raise damaged(f"the length of a vector in {source} is not above 0")
 
 
 def _are_positive(values: Any) -> bool:

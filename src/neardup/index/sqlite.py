@@ -450,11 +450,11 @@ class Tables:
 
     def add_segment(self, name: str, num_docs: int, digest: bytes) -> None:
         """Add a segment."""
-        place = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[
+        order = self.connection.execute("SELECT COALESCE(MAX(place), 0) + 1 FROM runs").fetchone()[
             0
         ]
         self.connection.execute(
-            "INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, place, digest)
+            "INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, order, digest)
         )
 
 

@@ -40,10 +40,10 @@ def is_expired(expires: float | None, now: float) -> bool:
 
 
 class Candidates(NamedTuple):
-    """Pairs of queries and documents that share a bucket: pair p is queries[p] and document places[p] of `sketches`."""
+    """Pairs that share a bucket: pair p is queries[p] and document docs[p] of `sketches`."""
 
     queries: I64
-    places: I64
+    docs: I64
     numbers: I64
     sketches: Sketches
 

@@ -72,9 +72,9 @@ def _replace_segments(connection: sqlite3.Connection, folder: Path) -> None:
     rows = connection.execute("SELECT name, documents, place FROM runs").fetchall()
     connection.execute("DROP TABLE runs")
     connection.execute(definition_of("runs"))
-    for name, num_docs, place in rows:
+    for name, num_docs, order in rows:
         digest = _digest_of_file(folder, name)
-        connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, place, digest))
+        connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", (name, num_docs, order, digest))
 
 
 def _digest_of_file(folder: Path, name: Any) -> bytes:

@@ -123,11 +123,11 @@ class IndexMatches:
         self._index.close()
 
     def _ask(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        places, documents, similarities = self._index.best_matches(
+        queries, documents, similarities = self._index.best_matches(
             batch.column("text"), threshold=self._threshold
         )
         columns = [
-            batch.column("row").to_numpy()[places],
+            batch.column("row").to_numpy()[queries],
             [document.doc_id for document in documents],
             [document.number for document in documents],
             similarities,
@@ -177,8 +177,8 @@ class IndexedNames(RowNames):
         """Return the doc_id of each of some rows, ascending and distinct."""
         num_indexed = int(np.searchsorted(rows, 0))
         known = self._matches.known(self._layout)
-        places = pa.array(-1 - rows[:num_indexed])
-        indexed = schema.one_array(known.column("doc_id")).take(places)
+        numbers = pa.array(-1 - rows[:num_indexed])
+        indexed = schema.one_array(known.column("doc_id")).take(numbers)
         return pa.concat_arrays([indexed, super().ids_of(rows[num_indexed:])])
 
     def locate(self, rows: I64) -> tuple[pa.Array, I64]:

@@ -114,9 +114,9 @@ def _find_either(
             k=1, above=math.nextafter(threshold, 0.0), share=int(kernel.OF_SMALLER)
         )
         finder = SetFinder(reference.compared, Compared(sets, groups), options)
-        at, places, values = finder.find_all(0, rows.size)
-        of_own, of_reference = finder.shares(at, places)
-        columns = [reference.rows[places], rows[at], values, of_reference, of_own]
+        at, docs_at, values = finder.find_all(0, rows.size)
+        of_own, of_reference = finder.shares(at, docs_at)
+        columns = [reference.rows[docs_at], rows[at], values, of_reference, of_own]
         compared = at.size
         listed = pa.record_batch(
             [pa.array(column) for column in columns], schema=schema.CONTAINMENT_PAIRS

@@ -184,19 +184,20 @@ def read_items(files: FileList, config: Config, watch: Watch) -> Items:
                 ]
                 if rejected and config.strict:
                     raise DataError(
-                        f"{_place(rejected[0])} cannot be used: {rejected[0][2]}",
+                        f"{_location(rejected[0])} cannot be used: {rejected[0][2]}",
                         hint="leave out strict=True to skip such rows and list them as rejected",
                     )
                 first += records.num_rows
     if not rows:
-        first_reason = f": {_place(rejected[0])}: {rejected[0][2]}" if rejected else ""
+        first_reason = f": {_location(rejected[0])}: {rejected[0][2]}" if rejected else ""
         raise DataError(
             f"no row of `against` can be used{first_reason}",
             hint="name the column of the items in `item_column`",
         )
     if rejected:
         count = f"{len(rejected):,} rows" if len(rejected) > 1 else "1 row"
-        message = f"{count} of `against` cannot be used; the first is {_place(rejected[0])}: {rejected[0][2]}"
+        example = f"{_location(rejected[0])}: {rejected[0][2]}"
+        message = f"{count} of `against` cannot be used; the first is {example}"
         watch.warn(message, is_urgent=True)
     listed = [dict(zip(schema.REJECTED.names, row, strict=True)) for row in rejected]
     return Items(
@@ -209,7 +210,7 @@ def read_items(files: FileList, config: Config, watch: Watch) -> Items:
     )
 
 
-def _place(rejected: tuple[str, int, str]) -> str:
+def _location(rejected: tuple[str, int, str]) -> str:
     file, row, _ = rejected
     return f"{file} row {row}"
 

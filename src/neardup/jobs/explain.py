@@ -117,9 +117,9 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
         )
     own = removed.filter(_is(removed, doc_id, file, row, ("doc_id", "file", "row"))).to_pylist()
     if len(own) > 1:
-        places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
+        locations = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5])
         raise DataError(
-            f"{len(own)} removed documents are named {doc_id!r}: {places}",
+            f"{len(own)} removed documents are named {doc_id!r}: {locations}",
             hint="add `file` and `row`",
         )
     if own:
@@ -130,7 +130,7 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
         raise _no_document(
             str(run), doc_id, clusters.column("doc_id").slice(0, _MANY_IDS).to_pylist()
         )
-    _check_place(run, removed, clusters, doc_id, file)
+    _check_location(run, removed, clusters, doc_id, file)
     stands_for = removed.filter(
         _is(removed, doc_id, file, row, ("kept_id", "kept_file", "kept_row"))
     ).to_pylist()
@@ -138,10 +138,10 @@ def find_verdict(run: Path, doc_id: str, *, file: str | None, row: int | None) -
     return Verdict(doc_id=doc_id, file=file, row=row, members=members, config=config)
 
 
-def _check_place(
+def _check_location(
     run: Path, removed: pa.Table, clusters: pa.Table, doc_id: str, file: str | None
 ) -> None:
-    """Raise if no kept document of this name can be in the requested place."""
+    """Raise if no kept document of this name can be at the requested location."""
     files = [entry["file"] for entry in read_report(run).inputs]
     if file is not None and file not in files:
         raise DataError(
@@ -150,9 +150,11 @@ def _check_place(
     own = removed.filter(pc.equal(removed.column("doc_id"), doc_id))
     num_named = pc.sum(pc.equal(clusters.column("doc_id"), doc_id)).as_py()
     if own.num_rows == num_named:
-        places = ", ".join(f"{match['file']} row {match['row']}" for match in own[:5].to_pylist())
+        locations = ", ".join(
+            f"{match['file']} row {match['row']}" for match in own[:5].to_pylist()
+        )
         raise DataError(
-            f"no document {doc_id!r} of {run} is in this place", hint=f"it is in {places}"
+            f"no document {doc_id!r} of {run} is in this place", hint=f"it is in {locations}"
         )
 
 
@@ -273,18 +275,19 @@ def _row_of(texts: pa.Table, doc_id: Any, row: int | None) -> int:
             "the report", str(doc_id) if row is None else f"{doc_id} in row {row}", shown
         )
     if len(rows) > 1:
-        places = ", ".join(map(str, rows[:5]))
+        locations = ", ".join(map(str, rows[:5]))
         raise DataError(
-            f"{len(rows)} documents are named {doc_id!r}: rows {places}", hint=f"add row={rows[0]}"
+            f"{len(rows)} documents are named {doc_id!r}: rows {locations}",
+            hint=f"add row={rows[0]}",
         )
     found: int = rows[0]
     return found
 
 
-def read_texts(run: Path, places: Sequence[tuple[str, int]], config: Config) -> ReadTexts:
+def read_texts(run: Path, locations: Sequence[tuple[str, int]], config: Config) -> ReadTexts:
     """Read documents of a finished run, given their files and rows, from its input files."""
     documents = pa.Table.from_batches(
-        [_read_document(run, file, row, config) for file, row in places]
+        [_read_document(run, file, row, config) for file, row in locations]
     )
     common = None
     if config.ignore_common is not None:
@@ -353,8 +356,8 @@ def find_pairs_of(run: Path, doc_id: str, other_id: str | None = None) -> list[L
 def compare_pair(run: Path, pair: ListedPair) -> tuple[list[str], Comparison]:
     """Read both texts of a pair from the input files of the run, and compare them as it did."""
     config = read_report(run).settings()
-    places = [(pair.file_a, pair.row_a), (pair.file_b, pair.row_b)]
-    read = read_texts(run, places, config)
+    locations = [(pair.file_a, pair.row_a), (pair.file_b, pair.row_b)]
+    read = read_texts(run, locations, config)
     return read.texts, compare_documents(read, config)
 
 

@@ -222,12 +222,12 @@ def find_neighbours(
     def answer(start: int, stop: int) -> _Ranked:
         return find(finder, start, stop)
 
-    at, places, values, ranks = _find_side_by_side(answer, num_queries, docs.config, watch)
+    at, docs_at, values, ranks = _find_side_by_side(answer, num_queries, docs.config, watch)
     own = asking.name(asking.rows[at])
-    other = docs.name(docs.rows[places])
+    other = docs.name(docs.rows[docs_at])
     shares: Sequence[npt.NDArray[np.float64]] = ()
     if isinstance(finder, SetFinder) and is_containment:
-        shares = finder.shares(at, places)
+        shares = finder.shares(at, docs_at)
     columns = neighbours_schema(asking, docs)
     return pa.table(
         [own[0], other[0], values, ranks, *shares, *own[1:], *other[1:]], schema=columns
@@ -274,10 +274,10 @@ def _find_side_by_side(
         starts = range(0, num_queries, SPAN)
         with one_blas_thread() if len(starts) > 1 else contextlib.nullcontext():
             parts = LocalEngine(config.threads).side_by_side(answer, starts)
-    at, places, values, ranks = zip(*parts, strict=True)
+    at, docs_at, values, ranks = zip(*parts, strict=True)
     return (
         np.concatenate(at),
-        np.concatenate(places),
+        np.concatenate(docs_at),
         np.concatenate(values),
         np.concatenate(ranks),
     )
@@ -305,20 +305,20 @@ class _Counted:
 
 def find_best(finder: Finder, start: int, stop: int) -> _Ranked:
     """Return the k nearest of some queries, best first."""
-    values, places = finder.find(start, stop)
-    at, ranks = np.nonzero(places >= 0)
-    best = places[at, ranks]
+    values, docs_at = finder.find(start, stop)
+    at, ranks = np.nonzero(docs_at >= 0)
+    best = docs_at[at, ranks]
     return start + at, best, values[at, ranks], ranks + 1
 
 
 def find_all(finder: Finder, start: int, stop: int) -> _Ranked:
     """Return all neighbours of some queries, best first."""
-    at, places, values = finder.find_all(start, stop)
-    order = np.lexsort((places, -values, at))
+    at, docs_at, values = finder.find_all(start, stop)
+    order = np.lexsort((docs_at, -values, at))
     at = at[order]
-    places = places[order]
+    docs_at = docs_at[order]
     values = values[order]
-    return at, places, values, np.arange(at.size) - np.searchsorted(at, at) + 1
+    return at, docs_at, values, np.arange(at.size) - np.searchsorted(at, at) + 1
 
 
 def prepare_memory(

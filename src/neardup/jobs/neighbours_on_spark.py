@@ -66,12 +66,12 @@ class _Search(NamedTuple):
     def find(self, finder: Finder, start: int, stop: int) -> dict[str, Any]:
         """Answer some queries; documents are named by position."""
         found = (local.find_all if self.k is None else local.find_best)(finder, start, stop)
-        at, places, values, _ = found
+        at, docs_at, values, _ = found
         if isinstance(finder, SetFinder):
-            shares = finder.shares(at, places)
+            shares = finder.shares(at, docs_at)
         else:
             shares = (values, values)
-        return dict(zip(_LISTED.names, (at, places, values, *shares), strict=True))
+        return dict(zip(_LISTED.names, (at, docs_at, values, *shares), strict=True))
 
 
 class SentBudget(local.MemoryBudget):
@@ -203,9 +203,9 @@ def _nearest(
         name: np.concatenate([np.empty(0), *(part[name] for part in found)])
         for name in _LISTED.names
     }
-    places = columns.pop("row").astype(np.int64)
-    order = np.argsort(places, kind="stable")
-    ends = pa.array(np.r_[0, np.cumsum(np.bincount(places, minlength=num_docs))].astype(np.int64))
+    owners = columns.pop("row").astype(np.int64)
+    order = np.argsort(owners, kind="stable")
+    ends = pa.array(np.r_[0, np.cumsum(np.bincount(owners, minlength=num_docs))].astype(np.int64))
     lists = [columns["query"].astype(np.int64), *(columns[name] for name in _VALUES)]
     sizes = pa.array(np.asarray(text_bytes(batch.column("text")), np.int64))
     own = [batch.column("row"), sizes, pa.array(np.ones(num_docs, np.int64))]

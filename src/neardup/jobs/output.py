@@ -127,7 +127,7 @@ class PairsFile:
         }
         self.drafts |= {name: f"{_DRAFTS}/{name}.parquet" for name in beside}
         tables = ("rejected", *beside)
-        self._published = {name: run_tables.place_beside(self.target, name) for name in tables}
+        self._published = {name: run_tables.path_beside(self.target, name) for name in tables}
         report = self.target.with_name(f"{self.target.name}.{REPORT}")
         self._beside = [*self._published.values(), report]
 

@@ -136,10 +136,10 @@ class Review:
                 hint="use review.wrong",
             )
         decisions = []
-        places = [(one.file or "", one.row or 0) for one in self.wrong]
+        locations = [(one.file or "", one.row or 0) for one in self.wrong]
         run = Path(self.out)
         config = finished_run.restore(run).config
-        texts = read_texts(run, places, config).texts if places else []
+        texts = read_texts(run, locations, config).texts if locations else []
         for one, text in zip(self.wrong, texts, strict=True):
             decisions.append(
                 {
@@ -214,9 +214,9 @@ def _removal(report: Report, at: int, stratum: str) -> Removal:
     row = report.removed.slice(at, 1).to_pylist()[0]
     if "file" not in row:
         selection = report.load("selection")
-        places = {} if selection is None else selection.slice(at, 1).to_pylist()[0]
+        locations = {} if selection is None else selection.slice(at, 1).to_pylist()[0]
         row |= {"file": None, "kept_file": None}
-        row |= {"row": places.get("row"), "kept_row": places.get("kept_row")}
+        row |= {"row": locations.get("row"), "kept_row": locations.get("kept_row")}
     names = [field.name for field in dataclasses.fields(Removal) if field.name in row]
     return Removal(stratum=stratum, **{name: row[name] for name in names})
 
@@ -227,8 +227,8 @@ def texts_of(review: Review, number: int) -> Sequence[str]:
     if review.out is None or one.file is None or one.kept_file is None:
         return []
     run = Path(review.out)
-    places = [(one.kept_file, one.kept_row or 0), (one.file, one.row or 0)]
+    locations = [(one.kept_file, one.kept_row or 0), (one.file, one.row or 0)]
     try:
-        return read_texts(run, places, finished_run.restore(run).config).texts
+        return read_texts(run, locations, finished_run.restore(run).config).texts
     except DataError:
         return []

@@ -80,12 +80,12 @@ def _results(report: Report, paths: Mapping[str, str]) -> Iterator[dict[str, Any
 
 
 def _location(path: str, row: int) -> dict[str, Any]:
-    """Return the place of a document: a path below the current folder, or a whole one."""
+    """Return the location of a document: a path below the current folder, or a whole one."""
     line = row if path.lower().endswith(_LINE_ENDINGS) else 1
     if is_remote(path):
         uri = path
     else:
         here = Path.cwd().resolve().as_uri()
         uri = Path(path).resolve().as_uri().removeprefix(f"{here.rstrip('/')}/")
-    place = {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}
-    return {"physicalLocation": place}
+    location = {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}
+    return {"physicalLocation": location}

@@ -322,13 +322,13 @@ def _with_shares(
     keys = numbered.column("row_a").to_numpy() * width + numbered.column("row_b").to_numpy()
     wanted = selection.column("kept_row").to_numpy() * width + selection.column("row").to_numpy()
     order = np.argsort(keys)
-    is_stored, place = find_sorted(keys[order], wanted)
+    is_stored, found_at = find_sorted(keys[order], wanted)
     if not is_stored.all():
         raise NotStoredError(
             "a document was removed for one that does not come before it, so the shares of the pair were not stored",
             hint="run again with the higher threshold",
         )
-    at = pa.array(order[place])
+    at = pa.array(order[found_at])
     shares = [stored.column(f"containment_{side}").take(at) for side in "ba"]
     columns = schema.with_shares(schema.REMOVED_FROM_FILES, schema.CONTAINMENT_SELECTION)
     return pa.table([*removed.columns, *shares], schema=columns)

@@ -486,7 +486,7 @@ def _tuning(prepared: _Prepared, part: float, drawn: _Drawn, opened: _Opened) ->
     threshold, low, high = (
         (None, None, None)
         if valley is None
-        else (float(edges[place]) for place in (valley.place, valley.low, valley.high))
+        else (float(edges[bin_]) for bin_ in (valley.first_bin, valley.low, valley.high))
     )
     return Tuning(
         threshold=threshold,
@@ -512,7 +512,7 @@ def _searched(config: Config, found: SimilarityCounts, num_others: int) -> _Sear
     if valley is None:
         sides = Sides(0.0, 0.0)
     else:
-        sides = sides_of(found.counts, valley.place, smoothing)
+        sides = sides_of(found.counts, valley.first_bin, smoothing)
     return _Searched(config, found, valley, sides)
 
 
@@ -531,7 +531,7 @@ def _candidate(
     return TuneCandidate(
         unit=_unit_of(config),
         size=config.size if config.items_column is None else 1,
-        threshold=None if valley is None else float(bin_edges()[valley.place]),
+        threshold=None if valley is None else float(bin_edges()[valley.first_bin]),
         separation=round(score, 4),
         is_searched=is_searched,
     )
@@ -556,12 +556,12 @@ def _histogram(counts: I64) -> pa.Table:
 def _examples(chosen: _Searched, drawn: _Drawn, opened: _Opened) -> tuple[TunedPair, ...]:
     """The examples nearest to the threshold; without one, of the most similar pairs."""
     by_bin = chosen.found.examples
-    place = 0 if chosen.valley is None else chosen.valley.place
-    above = [one for found in by_bin[place:] for one in sorted(found, key=_by_similarity)]
+    first_bin = 0 if chosen.valley is None else chosen.valley.first_bin
+    above = [one for found in by_bin[first_bin:] for one in sorted(found, key=_by_similarity)]
     if chosen.valley is None:
         above = above[::-1]
     below = [
-        one for found in by_bin[:place][::-1] for one in sorted(found, key=_by_similarity)[::-1]
+        one for found in by_bin[:first_bin][::-1] for one in sorted(found, key=_by_similarity)[::-1]
     ]
     taken = [(one, True) for one in above] + [(one, False) for one in below]
     pairs: dict[tuple[int, int], tuple[Example, bool]] = {}

@@ -5,7 +5,7 @@ Seeds that are near in both texts make a cluster. Its ends are then chosen so th
 copied: a word that agrees tells more if it would rarely do so by chance. Clusters that are near become
 one span. docs/decisions/0046 has what was measured.
 
-A gram that stands in many places of both texts is no seed: MAX_SEEDS bounds the pairs of its places.
+A gram that stands at many positions of both texts is no seed: MAX_SEEDS bounds the pairs of them.
 So the seeds are at most a few per word, and all steps are about linear in the words. Long runs of
 equal words are seeds in any case.
 """
@@ -19,7 +19,7 @@ from neardup.kernels.sorting import order_of
 from neardup.kernels.union_find import find_root, join
 
 NOWHERE = -1
-# Pairs of places of one gram.
+# Pairs of positions of one gram.
 MAX_SEEDS = 64
 RUN_WORDS = 3
 # Two uncommon words may stand this far apart: others between them are common.
@@ -90,7 +90,7 @@ def _number_grams(firsts, positions, num_a, size, kinds):
 
 @inner
 def _count_seeds(kinds, num_a, in_a, in_b, newest, before):
-    """Return how many pairs of places of `_list_seeds` there are; link the places of each gram in text b."""
+    """Return how many pairs of `_list_seeds` there are; link the positions of each gram in text b."""
     for at in range(kinds.size):
         in_a[at] = 0
         in_b[at] = 0
@@ -219,26 +219,26 @@ def _cluster(seeds, num_a, num_words):
     newest_in = np.full((num_words - num_a) // MAX_GAP + 3, NOWHERE, np.int64)
     for seed in range(seeds.shape[0]):
         oldest = seeds[seed, 0] - MAX_GAP
-        place = seeds[seed, 2] - num_a
-        cell = place // MAX_GAP + 1
+        position = seeds[seed, 2] - num_a
+        cell = position // MAX_GAP + 1
         newest = newest_in[cell]
         if newest != NOWHERE and seeds[newest, 0] >= oldest:
             join(parents, seed, newest)
         newest = newest_in[cell - 1]
         if newest != NOWHERE and seeds[newest, 0] >= oldest:
-            for at in range((cell - 1) * MAX_GAP - 1, place - MAX_GAP - 1, -1):
+            for at in range((cell - 1) * MAX_GAP - 1, position - MAX_GAP - 1, -1):
                 newest = newest_at[at]
                 if newest != NOWHERE and seeds[newest, 0] >= oldest:
                     join(parents, seed, newest)
                     break
         newest = newest_in[cell + 1]
         if newest != NOWHERE and seeds[newest, 0] >= oldest:
-            for at in range(cell * MAX_GAP, min(place + MAX_GAP + 1, newest_at.size)):
+            for at in range(cell * MAX_GAP, min(position + MAX_GAP + 1, newest_at.size)):
                 newest = newest_at[at]
                 if newest != NOWHERE and seeds[newest, 0] >= oldest:
                     join(parents, seed, newest)
                     break
-        newest_at[place] = seed
+        newest_at[position] = seed
         newest_in[cell] = seed
     for seed in range(seeds.shape[0]):
         parents[seed] = find_root(parents, seed)
@@ -657,7 +657,7 @@ def edited_spans(words, num_a, min_words, long_runs):
     matches = np.empty((num_matches, 2), np.int64)
     ends = np.zeros(num_chosen + 1, np.int64)
     to = 0
-    place = 0
+    num_written = 0
     first = 0
     while first < members.size:
         root = members[first]
@@ -666,14 +666,14 @@ def edited_spans(words, num_a, min_words, long_runs):
             matched = scratch[1]
             for at in range(spans[root, 0], spans[root, 1]):
                 if matched[at] != NOWHERE:
-                    matches[place, 0] = at
-                    matches[place, 1] = matched[at] - num_a
-                    place += 1
+                    matches[num_written, 0] = at
+                    matches[num_written, 1] = matched[at] - num_a
+                    num_written += 1
             found[to, 0] = spans[root, 0]
             found[to, 1] = spans[root, 1]
             found[to, 2] = spans[root, 2] - num_a
             found[to, 3] = spans[root, 3] - num_a
             to += 1
-            ends[to] = place
+            ends[to] = num_written
         first = stops[root]
     return found, matches, ends

@@ -82,22 +82,22 @@ def _home_of(state, symbol, shift):
 def _find(automaton, state, symbol):
     """Return the transition of a state by a symbol, NONE if there is none."""
     _, _, _, _, origins, symbols, _, _, table, shift = automaton
-    place = _home_of(state, symbol, shift)
-    while table[place] != NONE:
-        edge = table[place]
+    index = _home_of(state, symbol, shift)
+    while table[index] != NONE:
+        edge = table[index]
         if origins[edge] == state and symbols[edge] == symbol:
             return edge
-        place = (place + 1) & (table.size - 1)
+        index = (index + 1) & (table.size - 1)
     return NONE
 
 
 @inner
 def _add(automaton, num_edges, state, symbol, target):
     _, _, _, heads, origins, symbols, targets, following, table, shift = automaton
-    place = _home_of(state, symbol, shift)
-    while table[place] != NONE:
-        place = (place + 1) & (table.size - 1)
-    table[place] = num_edges
+    index = _home_of(state, symbol, shift)
+    while table[index] != NONE:
+        index = (index + 1) & (table.size - 1)
+    table[index] = num_edges
     origins[num_edges] = state
     symbols[num_edges] = symbol
     targets[num_edges] = target

@@ -2,7 +2,7 @@
 
 A *gram* is a few consecutive words. The anchor of a window is its gram with the smallest hash, the
 rightmost one of equal hashes: it depends on the words of the window alone, so that every window
-that stands in several places has an anchor in each, at the same distance from its start. Neighbouring windows
+that stands at several positions has an anchor in each, at the same distance from its start. Neighbouring windows
 mostly share their anchor: two of (number of grams in a window + 1) grams are anchors.
 """
 

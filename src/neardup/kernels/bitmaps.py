@@ -7,7 +7,7 @@ are not similar. This is the bitmap filter of Sandes, Teodoro and Melo (2020), w
 width grows with the set; see docs/decisions/0035.
 
 The bitmaps of a run stand end to end, each in as many words as `first_word` leaves between two
-documents, so no places are stored.
+documents, so no offsets are stored.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ NOT_WRITTEN = -1
 
 
 def first_word(shingles_before: Any, doc: Any) -> Any:
-    """Return the place of the bitmap of a document: where that of the document before it ends."""
+    """Return the offset of the bitmap of a document: where that of the document before it ends."""
     return shingles_before // SHINGLES_A_WORD + doc
 
 
@@ -69,7 +69,7 @@ def _is_over(own, own_first, bitmaps, first, width, most):
 
 @inner
 def _with_room(words, needed):
-    """Return the words with at least `needed` places."""
+    """Return the words, with room for at least `needed`."""
     if needed <= words.size:
         return words
     grown = np.zeros(2 * needed, np.uint64)
@@ -109,7 +109,7 @@ def mark_possible(shingles, ends, bitmaps, docs, threshold, is_possible):
     # The bitmaps of the set, one for each width that was needed.
     own = np.zeros(64, np.uint64)
     used = 0
-    places = np.full(NUM_WIDTHS, NOT_WRITTEN, np.int64)
+    offsets = np.full(NUM_WIDTHS, NOT_WRITTEN, np.int64)
     last_size = np.int64(NOT_WRITTEN)
     most = np.int64(0)
     for at in range(docs.size):
@@ -119,14 +119,14 @@ def mark_possible(shingles, ends, bitmaps, docs, threshold, is_possible):
         if start < 0 or stop < start or end > bitmaps.size:
             continue
         width, number = _used_width(end - first)
-        if places[number] == NOT_WRITTEN:
+        if offsets[number] == NOT_WRITTEN:
             own = _with_room(own, used + width)
             _flip(own, used, width, shingles, 0, shingles.size)
-            places[number] = used
+            offsets[number] = used
             used += width
         if stop - start != last_size:
             last_size = stop - start
             most = (
                 shingles.size + last_size - 2 * least_overlap(shingles.size, last_size, threshold)
             )
-        is_possible[at] = not _is_over(own, places[number], bitmaps, first, width, most)
+        is_possible[at] = not _is_over(own, offsets[number], bitmaps, first, width, most)

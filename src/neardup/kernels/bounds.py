@@ -35,7 +35,7 @@ def prefix_size(size, threshold):
 
 
 @inner
-def is_in_reach(size, place, other_size, other_place, threshold):
+def is_in_reach(size, position, other_size, other_position, threshold):
     """Whether two sets may be similar if their first shared shingle is at these positions of their orders."""
-    most = min(size - place, other_size - other_place)
+    most = min(size - position, other_size - other_position)
     return most / (size + other_size - most) >= threshold

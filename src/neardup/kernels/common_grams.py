@@ -21,15 +21,15 @@ DOC, ITEM, COVERED, FIRST, LAST, ITEM_FIRST, ITEM_LAST, MATCHED = range(8)
 class Grams(NamedTuple):
     """The grams of items.
 
-    words   int64[num_words]      numbers, all items end to end
-    slots   int64[...]            the first place of a gram in `words`, as `number_grams` leaves it
-    grams   int64[num_words]      the number of the gram that begins at a word; NO_GRAM if none does
-    ends    int64[num_grams + 1]  gram g is in the items of entries ends[g] to ends[g + 1]
-    items   int64[num_entries]    an item with a gram
-    firsts  int64[num_entries]    where the gram begins there for the first time, from the first word of the item
-    lasts   int64[num_entries]    and for the last time
-    starts  int64[num_entries+1]  entry e owns places[starts[e]:starts[e + 1]]
-    places  int64[num_places]     all places in `words` where the gram begins
+    words      int64[num_words]       numbers, all items end to end
+    slots      int64[...]             where a gram first begins in `words`, as `number_grams` leaves it
+    grams      int64[num_words]       the number of the gram that begins at a word; NO_GRAM if none does
+    ends       int64[num_grams + 1]   gram g is in the items of entries ends[g] to ends[g + 1]
+    items      int64[num_entries]     an item with a gram
+    firsts     int64[num_entries]     where the gram begins there for the first time, from the first word of the item
+    lasts      int64[num_entries]     and for the last time
+    starts     int64[num_entries+1]   entry e owns positions[starts[e]:starts[e + 1]]
+    positions  int64[num_positions]   all positions in `words` where the gram begins
     """
 
     words: Array
@@ -40,7 +40,7 @@ class Grams(NamedTuple):
     firsts: Array
     lasts: Array
     starts: Array
-    places: Array
+    positions: Array
 
 
 NO_GRAM = -1
@@ -56,21 +56,21 @@ def _power(size):
 
 
 @inner
-def _place_of(slots, capacity, hashed, grams, words, at, size):
+def _slot_of(slots, capacity, hashed, grams, words, at, size):
     """Return the slot of the gram at words[at], or the free slot where it belongs.
 
     grams  int64[...]  the words that slots point to
     """
-    place = home_of(mix(hashed), capacity)
-    while slots[place] != FREE:
-        other = slots[place]
+    slot = home_of(mix(hashed), capacity)
+    while slots[slot] != FREE:
+        other = slots[slot]
         same = 0
         while same < size and grams[other + same] == words[at + same]:
             same += 1
         if same == size:
             break
-        place += 1
-    return place
+        slot += 1
+    return slot
 
 
 @kernel
@@ -81,7 +81,7 @@ def number_grams(words, ends, size, capacity, slots, grams):
     ends      int64[num_items + 1]             item i owns words[ends[i]:ends[i + 1]]
     size      int64                            of a gram, in words
     capacity  int64                            more than num_words
-    slots     int64[capacity + num_words + 1]  FREE on entry; written: the first place of a gram in `words`
+    slots     int64[capacity + num_words + 1]  FREE on entry; written: the first position of a gram
     grams     int64[num_words]                 written: the number of the gram that begins here, NO_GRAM if none does
     """
     count = 0
@@ -96,13 +96,13 @@ def number_grams(words, ends, size, capacity, slots, grams):
                 continue
             if first > ends[item]:
                 hashed -= np.uint64(words[first - 1] + 1) * factor
-            place = _place_of(slots, capacity, hashed, words, words, first, size)
-            if slots[place] == FREE:
-                slots[place] = first
+            slot = _slot_of(slots, capacity, hashed, words, words, first, size)
+            if slots[slot] == FREE:
+                slots[slot] = first
                 grams[first] = count
                 count += 1
             else:
-                grams[first] = grams[slots[place]]
+                grams[first] = grams[slots[slot]]
     return count
 
 
@@ -111,8 +111,8 @@ def _cover(grams, entry, size, doc, covered_in):
     """Return the number of words of an item that a gram covers and no earlier gram of the document has covered."""
     count = 0
     for posting in range(grams.starts[entry], grams.starts[entry + 1]):
-        place = grams.places[posting]
-        for at in range(place, place + size):
+        first = grams.positions[posting]
+        for at in range(first, first + size):
             if covered_in[at] != doc:
                 covered_in[at] = doc
                 count += 1
@@ -188,10 +188,10 @@ def find_spans(words, ends, size, capacity, grams, scratch, found):
                 hashed -= np.uint64(words[first - 1] + 1) * factor
             if known < size:
                 continue
-            place = _place_of(grams.slots, capacity, hashed, grams.words, words, first, size)
-            if grams.slots[place] == FREE:
+            slot = _slot_of(grams.slots, capacity, hashed, grams.words, words, first, size)
+            if grams.slots[slot] == FREE:
                 continue
-            gram = grams.grams[grams.slots[place]]
+            gram = grams.grams[grams.slots[slot]]
             is_new = last_doc[gram] != doc
             last_doc[gram] = doc
             count = _extend(doc, first, gram, size, grams, is_new, seen, covered_in, found, count)

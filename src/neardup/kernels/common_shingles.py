@@ -20,15 +20,15 @@ def claim(digests, capacity, table, is_new):
     for doc in range(digests.shape[0]):
         low = digests[doc, 0]
         high = digests[doc, 1]
-        place = np.int64(low & np.uint64(capacity - 1))
-        while (table[place, 0] != ZERO or table[place, 1] != ZERO) and (
-            table[place, 0] != low or table[place, 1] != high
+        index = np.int64(low & np.uint64(capacity - 1))
+        while (table[index, 0] != ZERO or table[index, 1] != ZERO) and (
+            table[index, 0] != low or table[index, 1] != high
         ):
-            place = (place + 1) & (capacity - 1)
-        is_new[doc] = table[place, 0] == ZERO and table[place, 1] == ZERO
+            index = (index + 1) & (capacity - 1)
+        is_new[doc] = table[index, 0] == ZERO and table[index, 1] == ZERO
         if is_new[doc]:
-            table[place, 0] = low
-            table[place, 1] = high
+            table[index, 0] = low
+            table[index, 1] = high
             num_new += 1
     return num_new
 
@@ -106,10 +106,10 @@ def drop_common(shingles, ends, salts, secret, capacity, table):
             is_common = False
             if salts[doc] != ZERO:
                 key = max(mix(shingle ^ salts[doc] ^ secret), np.uint64(1))
-                place = home_of(key, capacity)
-                while table[place] != ZERO and table[place] != key:
-                    place += 1
-                is_common = table[place] == key
+                index = home_of(key, capacity)
+                while table[index] != ZERO and table[index] != key:
+                    index += 1
+                is_common = table[index] == key
             if not is_common:
                 shingles[to] = shingle
                 to += 1

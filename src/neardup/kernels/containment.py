@@ -38,10 +38,10 @@ def find_containers(docs, walks, postings, needles, first_own, threshold, scratc
         least = least_share(size, threshold)
         # Items that no other document has are the rarest; their lists are not scanned.
         for step in range(walks.ends[needle], walks.ends[needle + 1] - least + 1):
-            for place in range(
+            for index in range(
                 postings.ends[walks.lists[step]], postings.ends[walks.lists[step] + 1]
             ):
-                doc = postings.members[place]
+                doc = postings.members[index]
                 if seen[doc] == num_walks[0]:
                     continue
                 seen[doc] = num_walks[0]

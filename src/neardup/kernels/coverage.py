@@ -73,11 +73,11 @@ def fill_numbers(keys, capacity, table, numbers):
     numbers   int64 [capacity + num_keys + 1]  written where the table is
     """
     for number in range(keys.size):
-        place = home_of(keys[number], capacity)
-        while table[place] != ZERO:
-            place += 1
-        table[place] = keys[number]
-        numbers[place] = number
+        index = home_of(keys[number], capacity)
+        while table[index] != ZERO:
+            index += 1
+        table[index] = keys[number]
+        numbers[index] = number
 
 
 @kernel
@@ -91,10 +91,10 @@ def number_words(words, capacity, table, numbers, numbered):
     numbered  int64 [num_words]  written
     """
     for at in range(words.size):
-        place = home_of(words[at], capacity)
-        while table[place] != ZERO and table[place] != words[at]:
-            place += 1
-        numbered[at] = numbers[place] if table[place] != ZERO else NO_WORD
+        index = home_of(words[at], capacity)
+        while table[index] != ZERO and table[index] != words[at]:
+            index += 1
+        numbered[at] = numbers[index] if table[index] != ZERO else NO_WORD
 
 
 @kernel

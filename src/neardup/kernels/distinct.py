@@ -64,13 +64,13 @@ def _fill_in_order(shingles, start, end, table, capacity, to, key):
     high = ONE
     while at < stop and steps >= 0:
         shingle = shingles[at]
-        place = ((shingle >> HALF) * wide) >> HALF
-        found = table[place]
+        index = ((shingle >> HALF) * wide) >> HALF
+        found = table[index]
         while found != ZERO and found != shingle:
-            place += ONE
+            index += ONE
             steps -= 1
-            found = table[place]
-        table[place] = shingle
+            found = table[index]
+        table[index] = shingle
         shingles[front] = shingle
         is_new = found == ZERO
         front += np.uint64(is_new)
@@ -138,9 +138,9 @@ def _sort_table(table, last, scanned, distinct, first):
     """Clear a table up to the last slot used, and write its keys in order; return their end."""
     to = first
     # No branch on whether the slot is free, which would be unpredictable.
-    for place in range(last + 1):
-        scanned[to - first] = table[place]
-        to += table[place] != ZERO
+    for index in range(last + 1):
+        scanned[to - first] = table[index]
+        to += table[index] != ZERO
     clear(table, last + 1)
     for position in range(to - first):
         key = scanned[position]
@@ -192,18 +192,18 @@ def sort_sets(shingles, ends, distinct, distinct_ends):
 
 
 @kernel
-def sample_shingles(shingles, mask, places, sampled):
+def sample_shingles(shingles, mask, positions, sampled):
     """Select the shingles that have none of the bits of a mask; return how many there are.
 
-    shingles  uint64[num_shingles]
-    mask      uint64
-    places    int64 [num_shingles]  written from the front; positions in `shingles`
-    sampled   uint64[num_shingles]  written from the front
+    shingles   uint64[num_shingles]
+    mask       uint64
+    positions  int64 [num_shingles]  written from the front; where they are in `shingles`
+    sampled    uint64[num_shingles]  written from the front
     """
     count = np.uint64(0)
     for at in range(np.uint64(shingles.size)):
         shingle = shingles[at]
-        places[count] = at
+        positions[count] = at
         sampled[count] = shingle
         # No branch, which would be mispredicted once in 16 times.
         count += np.uint64((shingle & mask) == ZERO)
@@ -245,13 +245,13 @@ def _number_by_table(shingles, start, end, table, counts, originals):
     while at < end and steps >= 0:
         shingle = originals[at - start] = shingles[at]
         home = home_of(shingle, capacity)
-        place = probe(table, shingle, home)
-        table[place] = shingle
-        steps -= place - home
-        last = max(last, place)
-        if counts[place]:
-            shingles[at] = _repetition(shingle, counts[place])
-        counts[place] += 1
+        index = probe(table, shingle, home)
+        table[index] = shingle
+        steps -= index - home
+        last = max(last, index)
+        if counts[index]:
+            shingles[at] = _repetition(shingle, counts[index])
+        counts[index] += 1
         at += 1
     clear(table, last + 1)
     clear(counts, last + 1)

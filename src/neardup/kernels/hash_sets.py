@@ -63,11 +63,11 @@ def home_of(key, capacity):
 
 
 @inner
-def probe(table, key, place):
+def probe(table, key, index):
     """Return the slot of the key, or the free slot where it belongs, probing from its home slot on."""
-    while table[place] != ZERO and table[place] != key:
-        place += 1
-    return place
+    while table[index] != ZERO and table[index] != key:
+        index += 1
+    return index
 
 
 @inner
@@ -79,10 +79,10 @@ def fill(table, keys, start, stop):
     at = start
     while at < stop and steps >= 0:
         home = home_of(keys[at], capacity)
-        place = probe(table, keys[at], home)
-        table[place] = keys[at]
-        steps -= place - home
-        last = max(last, place)
+        index = probe(table, keys[at], home)
+        table[index] = keys[at]
+        steps -= index - home
+        last = max(last, index)
         at += 1
     return last, steps
 
@@ -106,20 +106,20 @@ def find_firsts(keys, shift, above, owners, firsts):
     owners  int64 [2**bits]   overwritten
     firsts  int64 [num_keys]  written
     """
-    for place in range(owners.size):
-        owners[place] = FREE
+    for index in range(owners.size):
+        owners[index] = FREE
     last = owners.size - 1
     steps = max_steps(keys.size)
     at = 0
     while at < keys.size and steps >= 0:
         home = np.int64(((keys[at] * GOLDEN_MULTIPLIER) << above) >> shift)
-        place = home
-        while owners[place] >= 0 and keys[owners[place]] != keys[at]:
-            place = (place + 1) & last
-        steps -= (place - home) & last
-        if owners[place] < 0:
-            owners[place] = at
-        firsts[at] = owners[place]
+        index = home
+        while owners[index] >= 0 and keys[owners[index]] != keys[at]:
+            index = (index + 1) & last
+        steps -= (index - home) & last
+        if owners[index] < 0:
+            owners[index] = at
+        firsts[at] = owners[index]
         at += 1
     return steps >= 0
 

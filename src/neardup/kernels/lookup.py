@@ -17,7 +17,7 @@ WORDS_A_DOC = 64
 
 @inner
 def _first_at(keys, low, high, key):
-    """Return the first place from low to high whose key is at least `key`."""
+    """Return the first index from low to high whose key is at least `key`."""
     while low < high:
         middle = (low + high) >> 1
         if keys[middle] < key:
@@ -84,7 +84,7 @@ def _is_within(size, other, threshold):
 
 @inner
 def _with_room(numbers, used, needed):
-    """Return the numbers, of which some are used, with at least `needed` places."""
+    """Return the numbers, of which some are used, with room for at least `needed`."""
     if needed <= numbers.size:
         return numbers
     more = np.empty(2 * needed, np.int64)
@@ -296,8 +296,8 @@ def count_shared(sets, keys, docs, directory, sizes, threshold):
     for owner in range(sets.ends.size - 1):
         count = 0
         size = sets.ends[owner + 1] - sets.ends[owner]
-        for place in range(sets.ends[owner], sets.ends[owner + 1]):
-            first, last = _postings_of(sets.shingles[place], keys, directory, bits)
+        for item in range(sets.ends[owner], sets.ends[owner + 1]):
+            first, last = _postings_of(sets.shingles[item], keys, directory, bits)
             is_sound = is_sound and last >= 0
             for at in range(first, last):
                 doc = _doc_at(docs, sizes, at)

@@ -13,10 +13,10 @@ def fill_table(members, capacity, table):
     table     uint64[capacity + num_members + 1]  zeros on entry; written
     """
     for member in members:
-        place = home_of(member, capacity)
-        while table[place] != ZERO:
-            place += 1
-        table[place] = member
+        index = home_of(member, capacity)
+        while table[index] != ZERO:
+            index += 1
+        table[index] = member
 
 
 @kernel
@@ -34,10 +34,10 @@ def drop_members(shingles, ends, capacity, table):
         stop = ends[doc + 1]
         for at in range(start, stop):
             shingle = shingles[at]
-            place = home_of(shingle, capacity)
-            while table[place] != ZERO and table[place] != shingle:
-                place += 1
-            if table[place] == ZERO:
+            index = home_of(shingle, capacity)
+            while table[index] != ZERO and table[index] != shingle:
+                index += 1
+            if table[index] == ZERO:
                 shingles[to] = shingle
                 to += 1
         start = stop

@@ -113,8 +113,8 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
                 break
             weight = walks.weights[at]
             is_over = False
-            for place in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
-                doc = postings.members[place]
+            for index in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
+                doc = postings.members[index]
                 if doc == own[query] or docs.groups[doc] != group:
                     continue
                 if bound <= values[-1] and doc > rows[-1]:
@@ -130,7 +130,7 @@ def nearest_sets(queries, docs, walks, postings, own, span, rule, scratch, best_
                     else:
                         met[num_met] = doc
                         num_met += 1
-                shared[doc] += min(weight, postings.weights[place])
+                shared[doc] += min(weight, postings.weights[index])
             if is_over:
                 break
             rest -= weight
@@ -169,8 +169,8 @@ def list_sets(
             if _most_unseen(rest, total, share, slack) <= above:
                 break
             weight = walks.weights[at]
-            for place in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
-                doc = postings.members[place]
+            for index in range(postings.ends[walks.lists[at]], postings.ends[walks.lists[at] + 1]):
+                doc = postings.members[index]
                 if doc == own[query] or docs.groups[doc] != group:
                     continue
                 if seen[doc] != walk:
@@ -178,7 +178,7 @@ def list_sets(
                     shared[doc] = 0.0
                     met[num_met] = doc
                     num_met += 1
-                shared[doc] += min(weight, postings.weights[place])
+                shared[doc] += min(weight, postings.weights[index])
             rest -= weight
         for at in range(num_met):
             doc = met[at]
@@ -236,16 +236,16 @@ def nearest_bits(queries, docs, num_bits, own, groups, span, doc_span, best_valu
         for at in range(queries.shape[1]):
             word = queries[query, at]
             words = docs[at, doc_span[0] : doc_span[1]]
-            for place in range(differing.size):
-                differing[place] += count_ones(word ^ words[place])
-        for place in range(differing.size):
-            doc = doc_span[0] + place
+            for index in range(differing.size):
+                differing[index] += count_ones(word ^ words[index])
+        for index in range(differing.size):
+            doc = doc_span[0] + index
             if (
-                differing[place] <= most
+                differing[index] <= most
                 and doc != own[query]
                 and groups[0][query] == groups[1][doc]
             ):
-                _enter((num_bits - differing[place]) / num_bits, doc, values, rows)
+                _enter((num_bits - differing[index]) / num_bits, doc, values, rows)
                 most = _most_differing(values[-1], num_bits)
 
 

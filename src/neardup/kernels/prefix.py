@@ -25,9 +25,9 @@ WINDOW = 64
 def shift_for(counts):
     """Return the shift that maps a shingle to its counter among 2**bits."""
     shift = np.uint64(64)
-    places = counts.size
-    while places > 1:
-        places >>= 1
+    num_counters = counts.size
+    while num_counters > 1:
+        num_counters >>= 1
         shift -= np.uint64(1)
     return shift
 
@@ -41,12 +41,12 @@ def count_shingles(shingles, counts):
     """
     shift = shift_for(counts)
     for shingle in shingles:
-        place = np.int64(shingle >> shift)
-        counts[place] += np.uint8(counts[place] < MOST)
+        counter = np.int64(shingle >> shift)
+        counts[counter] += np.uint8(counts[counter] < MOST)
 
 
 @kernel
-def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
+def take_prefixes(shingles, ends, counts, threshold, docs, keys, positions):
     """Write the prefix of every document that may have a partner, without shingles that occur in no other document.
 
     A document without a shared prefix shingle cannot have a partner. Returns the number of shingles
@@ -58,7 +58,7 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
     threshold  float64
     docs       int64 [num_shingles]   written; the document
     keys       uint64[num_shingles]   written; the first 56 bits of the shingle
-    places     int64 [num_shingles]   written; its place in the order by count, then by key
+    positions  int64 [num_shingles]   written; its position in the order by count, then by key
     """
     shift = shift_for(counts)
     most = largest_set(ends)
@@ -99,17 +99,17 @@ def take_prefixes(shingles, ends, counts, threshold, docs, keys, places):
         for at in range(shown - num_own):
             docs[to] = doc
             keys[to] = ranked[at] << HASH_SHIFT
-            places[to] = num_own + at
+            positions[to] = num_own + at
             to += 1
     return to
 
 
 @inner
-def _take(values, places):
-    """Return the values at some places."""
-    taken = np.empty(places.size, np.int64)
-    for at in range(places.size):
-        taken[at] = values[places[at]]
+def _take(values, indexes):
+    """Return the values at some indexes."""
+    taken = np.empty(indexes.size, np.int64)
+    for at in range(indexes.size):
+        taken[at] = values[indexes[at]]
     return taken
 
 
@@ -135,43 +135,43 @@ def _sort_entries(entries, sizes, rows):
 
 
 @inner
-def _join_list(entries, docs, sizes, places, threshold, smaller, parents):
+def _join_list(entries, docs, sizes, positions, threshold, smaller, parents):
     """Join the documents of one list that may be similar, each with those before it in order of size."""
     num_smaller = 0
     first = 0
     for entry in entries:
         size = sizes[entry]
-        place = places[entry]
+        position = positions[entry]
         while first < num_smaller and sizes[smaller[first]] / size < threshold:
             first += 1
         window = max(first, num_smaller - WINDOW)
         for at in range(window, num_smaller):
             other = smaller[at]
-            if is_in_reach(size, place, sizes[other], places[other], threshold):
+            if is_in_reach(size, position, sizes[other], positions[other], threshold):
                 join(parents, docs[entry], docs[other])
         # Of all sizes that fit, the smallest is in reach if any is. A document in reach beyond the
         # window is also in reach of the last one in it, which is no larger than this one, and may
         # itself be the smaller of a pair.
         if first < window and is_in_reach(
-            size, place, sizes[smaller[first]], np.int64(0), threshold
+            size, position, sizes[smaller[first]], np.int64(0), threshold
         ):
             join(parents, docs[entry], docs[smaller[window - 1]])
         # With a larger partner, the remaining shingles must suffice as with a partner of its own
         # size.
-        if is_in_reach(size, place, size, place, threshold):
+        if is_in_reach(size, position, size, position, threshold):
             smaller[num_smaller] = entry
             num_smaller += 1
 
 
 @kernel
-def join_lists(lists, docs, rows, sizes, places, threshold, parents):
+def join_lists(lists, docs, rows, sizes, positions, threshold, parents):
     """Join the documents that may be similar judging by one list alone: by sizes, and positions in the two orders.
 
     lists      int64[num_entries]  the list of an entry, numbered from 0
     docs       int64[num_entries]  the document of an entry, numbered from 0
     rows       int64[num_entries]  the row of the document, which breaks ties
     sizes      int64[num_entries]  the shingles of the document
-    places     int64[num_entries]  the place of the entry in the order of the document
+    positions  int64[num_entries]  the position of the entry in the order of the document
     threshold  float64
     parents    int64[num_docs]     parents[doc] == doc on entry; afterwards the smallest document it is joined with
     """
@@ -195,6 +195,6 @@ def join_lists(lists, docs, rows, sizes, places, threshold, parents):
         own = entries[starts[number] : starts[number + 1]]
         if own.size > 1:
             _sort_entries(own, sizes, rows)
-            _join_list(own, docs, sizes, places, threshold, smaller, parents)
+            _join_list(own, docs, sizes, positions, threshold, smaller, parents)
     for doc in range(parents.size):
         parents[doc] = find_root(parents, doc)

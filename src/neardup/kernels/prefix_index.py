@@ -67,13 +67,13 @@ def least_sizes(sizes, threshold, least):
 
 
 @inner
-def _set_bit(bits, place):
-    bits[place >> SIX] |= ONE << (place & IN_WORD)
+def _set_bit(bits, bit):
+    bits[bit >> SIX] |= ONE << (bit & IN_WORD)
 
 
 @inner
-def _bit(bits, place):
-    return np.int64((bits[place >> SIX] >> (place & IN_WORD)) & ONE)
+def _bit(bits, bit):
+    return np.int64((bits[bit >> SIX] >> (bit & IN_WORD)) & ONE)
 
 
 @inner
@@ -119,8 +119,8 @@ def fill_index(keys, index):
         _set_bit(index.coarse, keys[number] >> index.coarse_shift)
         _set_bit(index.fine, spreads[at] >> index.fine_shift)
         starts[np.int64(spreads[at] >> shift) + 1] += 1
-    for place in range(starts.size - 1):
-        starts[place + 1] += starts[place]
+    for address in range(starts.size - 1):
+        starts[address + 1] += starts[address]
 
 
 @inner
@@ -129,15 +129,15 @@ def find_list(shingle, index):
     spreads = index.spreads
     starts = index.starts
     spread = shingle * GOLDEN_MULTIPLIER
-    place = np.int64(spread >> index.shift)
-    low, high = starts[place], starts[place + 1]
+    address = np.int64(spread >> index.shift)
+    low, high = starts[address], starts[address + 1]
     while low < high:
         middle = (low + high) >> 1
         if spreads[middle] < spread:
             low = middle + 1
         else:
             high = middle
-    if low < starts[place + 1] and spreads[low] == spread:
+    if low < starts[address + 1] and spreads[low] == spread:
         return index.lists[low]
     return np.int64(-1)
 

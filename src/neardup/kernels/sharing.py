@@ -31,8 +31,8 @@ def find_sharing(docs, walks, postings, needles, first_own, limits, scratch, fou
         for step in range(walks.ends[needle], walks.ends[needle + 1]):
             first = postings.ends[walks.lists[step]]
             stop = min(first + most, postings.ends[walks.lists[step] + 1])
-            for place in range(first, stop):
-                doc = postings.members[place]
+            for index in range(first, stop):
+                doc = postings.members[index]
                 if doc >= needle:
                     break
                 if counts[doc] == 0:

@@ -109,9 +109,9 @@ def _overlap(table, capacity, shingles, start, stop, needed):
     steps = max_steps(stop - start)
     for at in range(start, stop):
         home = home_of(shingles[at], capacity)
-        place = probe(table, shingles[at], home)
-        steps -= place - home
-        spare -= table[place] == ZERO
+        index = probe(table, shingles[at], home)
+        steps -= index - home
+        spare -= table[index] == ZERO
         if (spare | steps) < 0:
             return np.int64(-1), steps
     return needed + spare, steps
@@ -126,7 +126,7 @@ def _order(table, spare, shingles, start, stop):
 
 
 @uncounted
-def _place_of(ordered, size, shingle):
+def _index_of(ordered, size, shingle):
     """Return how many of the first `size` values, which are sorted, are smaller."""
     low, high = np.int64(0), np.int64(size)
     while low < high:
@@ -143,8 +143,8 @@ def _ordered_overlap(ordered, size, shingles, start, stop, needed):
     """Like `_overlap`, by bisection of a sorted set."""
     spare = stop - start - needed
     for at in range(start, stop):
-        place = _place_of(ordered, size, shingles[at])
-        spare -= place == size or ordered[place] != shingles[at]
+        index = _index_of(ordered, size, shingles[at])
+        spare -= index == size or ordered[index] != shingles[at]
         if spare < 0:
             return np.int64(-1)
     return needed + spare

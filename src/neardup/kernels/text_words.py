@@ -36,8 +36,8 @@ def _hash_word(folded, length, is_number, key, masks):
 
 
 @kernel
-def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, is_normal):
-    """Write the hash and the place of every word, all documents end to end.
+def text_words(source, offsets, table, key, fold_numbers, hashes, bounds, ends, is_normal):
+    """Write the hash and the bounds of every word, all documents end to end.
 
     source        uint8 [num_bytes]     UTF-8 texts
     offsets       int64 [num_docs + 1]  document d is source[offsets[d]:offsets[d + 1]]
@@ -45,7 +45,7 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
     key           uint64[KEY_SIZE]      of kernels/keys.py
     fold_numbers  bool                  every word of digits alone is the same word
     hashes        uint64[...]           written; room for one per byte, and one more per document
-    places        int64 [..., 2]        written; first byte of the word and the byte behind it, in its text
+    bounds        int64 [..., 2]        written; first byte of the word, and the byte behind it
     ends          int64 [num_docs + 1]  written; document d owns hashes[ends[d]:ends[d + 1]]
     is_normal     bool  [num_docs]      written; False where the text may not be in normal form C
     """
@@ -94,8 +94,8 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
             kind = entry & KIND_MASK
             if kind != WORD and length:
                 hashes[to] = _hash_word(folded, length, is_number, key, masks)
-                places[to, 0] = word_start - first
-                places[to, 1] = word_end - first
+                bounds[to, 0] = word_start - first
+                bounds[to, 1] = word_end - first
                 to += 1
                 length = np.int64(0)
                 is_number = fold_numbers
@@ -114,15 +114,15 @@ def text_words(source, offsets, table, key, fold_numbers, hashes, places, ends, 
                 is_number = False
             if kind == SINGLE:
                 hashes[to] = _hash_word(folded, length, is_number, key, masks)
-                places[to, 0] = word_start - first
-                places[to, 1] = at - first
+                bounds[to, 0] = word_start - first
+                bounds[to, 1] = at - first
                 to += 1
                 length = np.int64(0)
                 is_number = fold_numbers
         if length:
             hashes[to] = _hash_word(folded, length, is_number, key, masks)
-            places[to, 0] = word_start - first
-            places[to, 1] = word_end - first
+            bounds[to, 0] = word_start - first
+            bounds[to, 1] = word_end - first
             to += 1
         ends[doc + 1] = to
         is_normal[doc] = normal

@@ -58,17 +58,17 @@ def _bin_of(value, edges):
 def _keep_example(key, doc, other, value, at, examples):
     """Insert a pair among those of its bin; return the largest key that remains."""
     keys = examples.keys[at]
-    place = keys.size - 1
-    while place > 0 and key < keys[place - 1]:
-        keys[place] = keys[place - 1]
-        examples.pairs[at, place, 0] = examples.pairs[at, place - 1, 0]
-        examples.pairs[at, place, 1] = examples.pairs[at, place - 1, 1]
-        examples.similarities[at, place] = examples.similarities[at, place - 1]
-        place -= 1
-    keys[place] = key
-    examples.pairs[at, place, 0] = doc
-    examples.pairs[at, place, 1] = other
-    examples.similarities[at, place] = value
+    index = keys.size - 1
+    while index > 0 and key < keys[index - 1]:
+        keys[index] = keys[index - 1]
+        examples.pairs[at, index, 0] = examples.pairs[at, index - 1, 0]
+        examples.pairs[at, index, 1] = examples.pairs[at, index - 1, 1]
+        examples.similarities[at, index] = examples.similarities[at, index - 1]
+        index -= 1
+    keys[index] = key
+    examples.pairs[at, index, 0] = doc
+    examples.pairs[at, index, 1] = other
+    examples.similarities[at, index] = value
     return keys[keys.size - 1]
 
 
@@ -131,10 +131,10 @@ def count_similarities(
             value = shared[other] / whole
             if value < edges[0]:
                 continue
-            place = _bin_of(value, edges)
-            counts[other, place] += 1
+            bin_ = _bin_of(value, edges)
+            counts[other, bin_] += 1
             if has_room:
                 key = mix(np.uint64(rows[doc]) * GOLDEN_MULTIPLIER + np.uint64(set_rows[other]))
-                if key < limits[place]:
-                    limits[place] = _keep_example(key, doc, other, value, place, examples)
+                if key < limits[bin_]:
+                    limits[bin_] = _keep_example(key, doc, other, value, bin_, examples)
     return num_pairs

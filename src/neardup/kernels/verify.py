@@ -5,9 +5,9 @@ candidates are compared by size, then by signature, then exactly. A component wh
 comparisons fail is hot and starts again with
 posting lists of prefix shingles: two sets of similarity >= t share one of their rarest n - ceil(t
 n) + 1 shingles, so scanning those lists, and then checking for a shared bucket, finds the same
-pairs. An entry of such a list has a place, the position of the shingle in the prefix of its
-document. Entries of about the same place form a group, so that a document skips groups whose place
-rules out a pair, or a better match than it has.
+pairs. An entry of such a list has a position: that of the shingle in the prefix of its
+document. Entries of about the same position form a group, so that a document skips groups whose
+position rules out a pair, or a better match than it has.
 
 Results of earlier calls can be passed in as the initial state: roles, best matches and unions so
 far. A walk that has found enough pairs ends after a document, and the next call goes on behind it.
@@ -134,17 +134,17 @@ def _compare(documents, scratch, doc, other, rule, least):
 
 
 class Groups(NamedTuple):
-    """The groups of the posting lists: entries of about the same place.
+    """The groups of the posting lists: entries of about the same position.
 
-    heads     int64[]  the newest entry
-    nexts     int64[]  the next group of the same list
-    places    int64[]  the smallest place
-    smallest  int64[]  the size of the smallest set
+    heads      int64[]  the newest entry
+    nexts      int64[]  the next group of the same list
+    positions  int64[]  the smallest position
+    smallest   int64[]  the size of the smallest set
     """
 
     heads: Array
     nexts: Array
-    places: Array
+    positions: Array
     smallest: Array
 
 
@@ -160,43 +160,43 @@ def _make_groups(count):
 
 
 @uncounted
-def _is_group_in_reach(size, place, group, groups, least):
+def _is_group_in_reach(size, position, group, groups, least):
     """Whether the sets of a group may reach the minimum similarity if this is their first shared shingle.
 
     At most the rest of this set is shared. The other set has at least its shingles before the
     shared one, and everything beyond that rest, in addition.
     """
-    rest = size - place
-    return rest / (size + max(groups.places[group], groups.smallest[group] - rest)) >= least
+    rest = size - position
+    return rest / (size + max(groups.positions[group], groups.smallest[group] - rest)) >= least
 
 
 @uncounted
-def _level(place):
-    """Return the group of a place: one each below 8, then four per power of two, so that a list has few of them."""
+def _level(position):
+    """Return the group of a position: one each below 8, then four per power of two, so that they are few."""
     level = np.int64(0)
-    while place >= 8:
-        place >>= 1
+    while position >= 8:
+        position >>= 1
         level += 4
-    return level + place
+    return level + position
 
 
 @uncounted
-def _group_for(number, place, heads, groups, count):
-    """Return the group of a list for entries at this place, and the number of groups, incremented if it is new.
+def _group_for(number, position, heads, groups, count):
+    """Return the group of a list for entries at a position, and how many there are now.
 
     The groups of a list are in the order of their levels.
     """
-    level = _level(place)
+    level = _level(position)
     before = NOBODY
     group = heads[number]
-    while group >= 0 and _level(groups.places[group]) < level:
+    while group >= 0 and _level(groups.positions[group]) < level:
         before = group
         group = groups.nexts[group]
-    if group >= 0 and _level(groups.places[group]) == level:
+    if group >= 0 and _level(groups.positions[group]) == level:
         return group, count
     groups.heads[count] = NOBODY
     groups.nexts[count] = group
-    groups.places[count] = place
+    groups.positions[count] = position
     groups.smallest[count] = LARGEST
     if before < 0:
         heads[number] = count
@@ -252,7 +252,7 @@ def walk_components(
         heads[number] = NOBODY
     groups = _make_groups(numbers.size if lists.by_prefix else lists.count)
     num_groups = 0
-    group_heads, group_nexts, places, smallest = groups
+    group_heads, group_nexts, positions, smallest = groups
     # An entry of a list is a position in `numbers`; `skips` points past the documents already
     # joined with its own.
     nexts = np.empty(numbers.size, np.int64)
@@ -298,15 +298,15 @@ def walk_components(
                     least = max(least, given_values[doc])
             for at in range(list_ends[doc], list_ends[doc + 1] if is_walking else list_ends[doc]):
                 number = numbers[at]
-                place = at - list_ends[doc]
-                if lists.by_prefix and (size - place) / size < least:
+                position = at - list_ends[doc]
+                if lists.by_prefix and (size - position) / size < least:
                     break
                 group = heads[number]
                 entry = NOBODY
                 while entry >= 0 or group >= 0:
                     if entry < 0:
                         if not lists.by_prefix or _is_group_in_reach(
-                            size, place, group, groups, least
+                            size, position, group, groups, least
                         ):
                             entry = group_heads[group]
                         group = group_nexts[group]
@@ -315,14 +315,14 @@ def walk_components(
                     if mode == CLOSURE and find_root(parents, other) == find_root(parents, doc):
                         entry = skips[entry]
                         continue
-                    other_place = entry - list_ends[other]
+                    other_position = entry - list_ends[other]
                     entry = nexts[entry]
                     if seen[other] == doc:
                         continue
                     seen[other] = doc
                     value = -1.0
                     if not lists.by_prefix or (
-                        is_in_reach(size, place, size_of(items, other), other_place, least)
+                        is_in_reach(size, position, size_of(items, other), other_position, least)
                         and shares_bucket(keys, doc, keys, other)
                     ):
                         compared[doc] += 1
@@ -360,8 +360,8 @@ def walk_components(
                 walked[0] += 1
             if roles[doc] & ENTERED and (mode != LEADERS or matches[doc] == NOBODY):
                 for at in range(list_ends[doc], list_ends[doc + 1]):
-                    place = at - list_ends[doc] if lists.by_prefix else 0
-                    group, num_groups = _group_for(numbers[at], place, heads, groups, num_groups)
+                    position = at - list_ends[doc] if lists.by_prefix else 0
+                    group, num_groups = _group_for(numbers[at], position, heads, groups, num_groups)
                     follower = group_heads[group]
                     # A list that occurs twice: the first position counts.
                     if follower >= 0 and docs[follower] == doc:
@@ -369,7 +369,7 @@ def walk_components(
                     group_heads[group] = at
                     nexts[at] = follower
                     docs[at] = doc
-                    places[group] = min(places[group], place)
+                    positions[group] = min(positions[group], position)
                     smallest[group] = min(smallest[group], size)
                     if mode == CLOSURE:
                         joined = follower >= 0 and find_root(parents, docs[follower]) == find_root(

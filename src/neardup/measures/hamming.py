@@ -65,17 +65,17 @@ def sign(items: kernel.Bits, plan: Plan, config: Config) -> tuple[base.Signature
 
 
 def _sampled(bits: kernel.Bits, run: slice, plan: Plan, config: Config) -> base.U8:
-    places = sample_places(config.seed, bits.num_bits, plan.bands * plan.rows)
-    word_numbers = (places >> np.uint64(6)).astype(np.int64)
+    positions = sample_positions(config.seed, bits.num_bits, plan.bands * plan.rows)
+    word_numbers = (positions >> np.uint64(6)).astype(np.int64)
     words = bits.words[run][:, word_numbers]
     # `packbits` stores the first of eight bits as the most significant.
-    first_of_byte = places & np.uint64(56)
-    shifts = first_of_byte | (np.uint64(7) - (places & np.uint64(7)))
+    first_of_byte = positions & np.uint64(56)
+    shifts = first_of_byte | (np.uint64(7) - (positions & np.uint64(7)))
     sampled = (words >> shifts) & np.uint64(1)
     return sampled.astype(np.uint8)
 
 
-def sample_places(seed: int, num_bits: int, num_slots: int) -> base.U64:
+def sample_positions(seed: int, num_bits: int, num_slots: int) -> base.U64:
     """Draw the positions of the sampled bits, with replacement."""
     slots = np.arange(num_slots, dtype=np.uint64)
     drawn = base.mix(slots ^ base.salt(seed))

@@ -78,7 +78,7 @@ def _hashed(source: U8, offsets: I64, config: Config) -> tuple[U64, I64, npt.NDA
 
 
 def located_runs(texts: pa.Array, config: Config) -> Iterator[LocatedRun]:
-    """Iterate over the places of all words, in the same order as `word_runs`."""
+    """Iterate over the bounds of all words, in the same order as `word_runs`."""
     source, offsets = text_buffers(texts)
     for start, stop in cache_sized(offsets):
         run = offsets[start : stop + 1]

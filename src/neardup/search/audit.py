@@ -144,7 +144,7 @@ class AuditSample:
             batch = batch.filter(pc.equal(batch.column("priority"), schema.REFERENCE_PRIORITY))
         groups = batch.column("group").to_numpy()
         seen = self._index.nothing_seen()
-        places = []
+        docs_at = []
         picked = []
         pairs = []
         num_docs = 0
@@ -152,7 +152,7 @@ class AuditSample:
             own = groups[start : start + ends.size - 1]
             candidates = self._index.find_candidates(Sets(shingles, ends), own, start, seen)
             docs, inverse = np.unique(candidates[:, 0], return_inverse=True)
-            places.append(docs + start)
+            docs_at.append(docs + start)
             picked.append(pick(shingles, ends, docs))
             pairs.append(np.stack([inverse + num_docs, candidates[:, 1]], axis=1))
             num_docs += docs.size
@@ -160,8 +160,8 @@ class AuditSample:
             return schema.one_batch([], schema.PARTNERS)
         shingles, ends = _end_to_end(picked)
         at, numbers, values, is_found = self._verify(shingles, ends, np.concatenate(pairs))
-        own_places = np.concatenate(places)[at]
-        documents = batch.select(["row", "priority"]).take(pa.array(own_places))
+        chosen = np.concatenate(docs_at)[at]
+        documents = batch.select(["row", "priority"]).take(pa.array(chosen))
         return self._count(documents, numbers, values, is_found)
 
     def _verify(self, shingles: U64, ends: I64, pairs: I64) -> tuple[I64, I64, F64, Bools]:
@@ -177,14 +177,14 @@ class AuditSample:
     def _find(self, sets: Sets, pairs: I64) -> Bools:
         is_found = np.ones(pairs.shape[0], np.bool_)
         if self._plan.method != "exact" and is_found.size:
-            docs, places = np.unique(pairs[:, 0], return_inverse=True)
+            docs, own_at = np.unique(pairs[:, 0], return_inverse=True)
             own = Sets(*pick(*sets, docs))
             signatures = jaccard.set_signatures(own, self._config)
             keys = band_keys(signatures, self._plan)
-            by_place = np.stack([places, pairs[:, 1]], axis=1)
+            own_pairs = np.stack([own_at, pairs[:, 1]], axis=1)
             least = self._plan.min_agreement
             kernel.mark_found(
-                signatures, keys, self._signatures, self._keys, by_place, least, is_found
+                signatures, keys, self._signatures, self._keys, own_pairs, least, is_found
             )
         return is_found
 

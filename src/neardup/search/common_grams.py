@@ -61,22 +61,22 @@ class GramSearch(ItemSearch):
         )
         owners = np.repeat(np.arange(self.sizes.size), self.sizes)
         begins = np.flatnonzero(grams != kernel.NO_GRAM)
-        # By gram, and then by place, which is also by item.
-        places = begins[np.argsort(grams[begins], kind="stable")]
-        of_place = grams[places]
-        items = owners[places]
-        is_new = np.ones(places.size, np.bool_)
-        is_new[1:] = (of_place[1:] != of_place[:-1]) | (items[1:] != items[:-1])
-        starts = np.append(np.flatnonzero(is_new), places.size)
-        in_item = places - self._ends[items]
+        # By gram, and then by position, which is also by item.
+        positions = begins[np.argsort(grams[begins], kind="stable")]
+        of_position = grams[positions]
+        items = owners[positions]
+        is_new = np.ones(positions.size, np.bool_)
+        is_new[1:] = (of_position[1:] != of_position[:-1]) | (items[1:] != items[:-1])
+        starts = np.append(np.flatnonzero(is_new), positions.size)
+        in_item = positions - self._ends[items]
         return kernel.Grams(
             words=words,
             slots=slots,
             grams=grams,
-            ends=np.searchsorted(of_place[starts[:-1]], np.arange(num_grams + 1)),
+            ends=np.searchsorted(of_position[starts[:-1]], np.arange(num_grams + 1)),
             items=items[starts[:-1]],
             firsts=in_item[starts[:-1]],
             lasts=in_item[starts[1:] - 1],
             starts=starts,
-            places=places,
+            positions=positions,
         )

@@ -142,8 +142,8 @@ class ReferenceIndex:
         docs = Sets(shingles, np.r_[0, np.cumsum(sizes)])
         no_groups = np.zeros(batch.num_rows, np.int64)
         candidates = self._index.find_candidates(docs, no_groups, 0, self._index.nothing_seen())
-        places, at = np.unique(candidates[:, 0], return_inverse=True)
-        own = jaccard.raw_sets(*pick(*docs, places))
+        doc_numbers, at = np.unique(candidates[:, 0], return_inverse=True)
+        own = jaccard.raw_sets(*pick(*docs, doc_numbers))
         shared = np.empty(candidates.shape[0], np.int64)
         pairs = np.stack([at.reshape(-1), candidates[:, 1]], axis=1)
         kernel.count_shared(own, self._sets, pairs, self._threshold, shared)
@@ -154,7 +154,7 @@ class ReferenceIndex:
 
         share = shared / np.diff(self._sets.ends)[reference]
         own_share = shared / np.diff(own.ends)[doc]
-        rows = batch.column("row").to_numpy()[places[doc]]
+        rows = batch.column("row").to_numpy()[doc_numbers[doc]]
         found = schema.batch_of(
             schema.CONTAINMENT_PAIRS, self._rows[reference], rows, share, share, own_share
         )

@@ -79,7 +79,7 @@ def _nothing(num_queries: int, k: int, above: float) -> Best:
     return np.full((num_queries, k), above), np.full((num_queries, k), NOBODY)
 
 
-def own_places(docs: Compared, queries: Compared | None) -> I64:
+def own_docs(docs: Compared, queries: Compared | None) -> I64:
     """Return the position of each query among the documents, NOBODY if it is not one of them."""
     if queries is None:
         return np.arange(num_docs_of(docs.items))
@@ -91,7 +91,7 @@ class SetFinder:
 
     def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
         self._options = options
-        self._own = own_places(docs, queries)
+        self._own = own_docs(docs, queries)
         index = InvertedIndex(docs)
         asked = None if queries is None else as_bags(queries)
         self._docs = index.bags
@@ -128,11 +128,11 @@ class SetFinder:
         self._scratches.put(scratch)
         return ends[0, :count], ends[1, :count], values[:count]
 
-    def shares(self, at: I64, places: I64) -> tuple[F64, F64]:
+    def shares(self, at: I64, docs_at: I64) -> tuple[F64, F64]:
         """Return the share of each query that its neighbour contains, and the reverse."""
         shared = np.empty(at.size)
-        kernel.shared_items(self._queries, self._docs, np.stack([at, places]), shared)
-        return shared / self._queries.totals[at], shared / self._docs.totals[places]
+        kernel.shared_items(self._queries, self._docs, np.stack([at, docs_at]), shared)
+        return shared / self._queries.totals[at], shared / self._docs.totals[docs_at]
 
     def _scratch(self) -> _Scratch:
         """Return scratch memory that no other thread is using."""
@@ -151,7 +151,7 @@ class _AllPairs:
 
     def __init__(self, docs: Compared, queries: Compared | None, options: SearchOptions) -> None:
         self._options = options
-        self._own = own_places(docs, queries)
+        self._own = own_docs(docs, queries)
         asking = docs if queries is None else queries
         self._groups = asking.groups, docs.groups
         self._num_docs = num_docs_of(docs.items)
@@ -178,13 +178,13 @@ class _AllPairs:
         for block in self._blocks():
             size = block[1] - block[0]
             for room in (min(self._options.room, size), size):
-                values, places = _nothing(stop - start, room, self._options.above)
-                self._compare((start, stop), block, (values, places))
-                if (places[:, -1] == NOBODY).all():
+                values, docs_at = _nothing(stop - start, room, self._options.above)
+                self._compare((start, stop), block, (values, docs_at))
+                if (docs_at[:, -1] == NOBODY).all():
                     break
-            at, ranks = np.nonzero(places != NOBODY)
+            at, ranks = np.nonzero(docs_at != NOBODY)
             queries.append(start + at)
-            rows.append(places[at, ranks])
+            rows.append(docs_at[at, ranks])
             similarities.append(values[at, ranks])
         return np.concatenate(queries), np.concatenate(rows), np.concatenate(similarities)
 

@@ -39,7 +39,7 @@ class PrefixIndex:
     def __init__(self, sets: Sets, least: I64, needed: I64, groups: I64) -> None:
         """Index enough shingles of each set to find every partner: infrequent ones first, then by the smallest hash."""
         chosen, owners = _least_frequent(sets, least, needed)
-        keys, list_ends, places = lists_of(chosen)
+        keys, list_ends, items = lists_of(chosen)
         fine_bits = _address_bits(keys.size * _FINE_BITS)
         bits = _address_bits(keys.size * _INDEX_PLACES)
         self.arrays = kernel.PrefixArrays(
@@ -52,7 +52,7 @@ class PrefixIndex:
             starts=np.empty((1 << bits) + 1, np.int64),
             shift=np.uint64(64 - bits),
             list_ends=list_ends,
-            members=owners[places],
+            members=owners[items],
             least=least,
             needed=needed,
             groups=groups,
@@ -91,9 +91,9 @@ class PrefixIndex:
                 last.fill(-1)
 
 
-def _address_bits(num_places: int) -> int:
-    """How many bits of a hash address this many places, at least 64."""
-    return int(max(num_places, 64) - 1).bit_length()
+def _address_bits(num_addresses: int) -> int:
+    """How many bits of a hash give this many addresses, at least 64."""
+    return int(max(num_addresses, 64) - 1).bit_length()
 
 
 def _least_frequent(sets: Sets, least: I64, needed: I64) -> tuple[U64, I64]:
@@ -116,5 +116,5 @@ def pick(shingles: U64, ends: I64, docs: I64) -> tuple[U64, I64]:
     sizes = ends[docs + 1] - ends[docs]
     picked_ends = np.r_[0, np.cumsum(sizes)]
     moved_by = ends[docs] - picked_ends[:-1]
-    places = np.arange(picked_ends[-1]) + np.repeat(moved_by, sizes)
-    return shingles[places], picked_ends
+    items = np.arange(picked_ends[-1]) + np.repeat(moved_by, sizes)
+    return shingles[items], picked_ends

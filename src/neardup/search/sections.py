@@ -152,12 +152,12 @@ def _choose_range(
     starts = np.flatnonzero(is_first)
     group = np.cumsum(is_first) - 1
     numbers = numbers[order]
-    place = np.arange(order.size) - starts[group]
+    rank = np.arange(order.size) - starts[group]
     count = np.diff(np.append(starts, order.size))[group]
     first = numbers[starts][group]
     is_gone = count >= rule.min_count
     if rule.keeps_first:
-        is_gone &= place >= rule.per_cluster
+        is_gone &= rank >= rule.per_cluster
     at = np.flatnonzero(is_gone)
     is_own = docs[numbers[at]] >= rule.num_references
     if rule.only_against:

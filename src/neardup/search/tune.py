@@ -101,29 +101,29 @@ class SimilarityCounts:
         )
         with self._lock:
             self.counts += counts
-            for place in np.flatnonzero((found.keys != kernel.NO_KEY).any(axis=1)).tolist():
-                self._merge(place, found, documents, text_of)
+            for bin_ in np.flatnonzero((found.keys != kernel.NO_KEY).any(axis=1)).tolist():
+                self._merge(bin_, found, documents, text_of)
 
     def _merge(
         self,
-        place: int,
+        bin_: int,
         found: kernel.Examples,
         documents: Streamed,
         text_of: Callable[[int], str],
     ) -> None:
-        merged = self.examples[place]
-        for at in np.flatnonzero(found.keys[place] != kernel.NO_KEY).tolist():
-            doc, number = found.pairs[place, at].tolist()
+        merged = self.examples[bin_]
+        for at in np.flatnonzero(found.keys[bin_] != kernel.NO_KEY).tolist():
+            doc, number = found.pairs[bin_, at].tolist()
             merged.append(
                 Example(
-                    key=int(found.keys[place, at]),
+                    key=int(found.keys[bin_, at]),
                     row=int(documents.rows[doc]),
                     number=number,
-                    similarity=float(found.similarities[place, at]),
+                    similarity=float(found.similarities[bin_, at]),
                     text=text_of(doc),
                 )
             )
-        self.examples[place] = sorted(merged)[: self._room]
+        self.examples[bin_] = sorted(merged)[: self._room]
 
 
 def seconds_per_document(sets: Sets) -> float:

@@ -35,26 +35,26 @@ class Sampler:
 
     def __init__(self, hold: Callable[[U64], int] | None) -> None:
         self._hold = hold
-        self._places: list[I64] = []
+        self._sampled_at: list[I64] = []
         self._values: list[U64] = []
         self._num_seen = 0
 
     def __call__(self, values: U64) -> int:
         """Sample the sets of the next documents."""
-        places = np.empty(values.size, np.int64)
+        sampled_at = np.empty(values.size, np.int64)
         sampled = np.empty(values.size, np.uint64)
-        count = distinct.sample_shingles(values, _MASK, places, sampled)
-        self._places.append(places[:count] + self._num_seen)
+        count = distinct.sample_shingles(values, _MASK, sampled_at, sampled)
+        self._sampled_at.append(sampled_at[:count] + self._num_seen)
         self._values.append(sampled[:count].copy())
         self._num_seen += values.size
         return 0 if self._hold is None else self._hold(values)
 
     def lists(self, sizes: I64, groups: I64) -> pa.LargeListArray:
         """Return the sampled shingles of every document; `sizes` has the size of every set seen."""
-        places = np.concatenate([*self._places, np.empty(0, np.int64)])
+        sampled_at = np.concatenate([*self._sampled_at, np.empty(0, np.int64)])
         values = np.concatenate([*self._values, np.empty(0, np.uint64)])
         set_ends = np.cumsum(np.r_[0, sizes])
-        ends = np.searchsorted(places, set_ends)
+        ends = np.searchsorted(sampled_at, set_ends)
         if groups.any():
             values ^= np.repeat(group_salts(groups), np.diff(ends))
         return pa.LargeListArray.from_arrays(pa.array(ends), pa.array(values.view(np.int64)))
@@ -73,8 +73,8 @@ def measure(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.Record
     ends = lists.offsets.to_numpy()
     values = lists.values.to_numpy().view(np.uint64)
     num_bits = counts.size.bit_length() - 1
-    places = (values >> np.uint64(64 - num_bits)).view(np.int64)
-    rare_before = np.r_[0, np.cumsum(counts[places] < 2)]
+    counters = (values >> np.uint64(64 - num_bits)).view(np.int64)
+    rare_before = np.r_[0, np.cumsum(counts[counters] < 2)]
     num_rare = np.diff(rare_before[ends])
     num_sampled = np.diff(ends)
     own = sizes * (num_rare + _PRIOR * _PRIOR_SHARE) / (num_sampled + _PRIOR)

@@ -25,13 +25,13 @@ def link_prefixes(postings: pa.RecordBatch, threshold: float) -> pa.RecordBatch:
     # Copies, because Numba compiles the kernel a second time for read-only arrays.
     rows = postings.column("row").to_numpy().copy()
     sizes = postings.column("num_shingles").to_numpy().copy()
-    places = postings.column("place").to_numpy().copy()
+    positions = postings.column("place").to_numpy().copy()
     keys = postings.column("key").to_numpy().copy()
     lists = np.empty_like(rows)
     docs = np.empty_like(rows)
     list_kernel.number_lists(keys.view(np.uint64), lists)
     parents = np.arange(list_kernel.number_lists(rows.view(np.uint64), docs))
-    prefix_kernel.join_lists(lists, docs, rows, sizes, places, threshold, parents)
+    prefix_kernel.join_lists(lists, docs, rows, sizes, positions, threshold, parents)
     row_of = np.empty_like(parents)
     row_of[docs] = rows
     is_linked = parents != np.arange(parents.size)

@@ -103,7 +103,7 @@ def list_pairs(
 
 
 class _Pairs(NamedTuple):
-    """Pairs of places, or of parts."""
+    """Pairs of documents, or of parts."""
 
     left: I64
     right: I64
@@ -113,23 +113,23 @@ class _Pairs(NamedTuple):
 class _Parts:
     """Documents by part; the members of a part are similar to all members of any part that it is linked to.
 
-    A document is given by its place among all listed ones, and linked to the parts that have a
+    A document is given by its index among all listed ones, and linked to the parts that have a
     member behind it. So the links of a document, sorted, give its pairs, and there are never more
     links than pairs.
     """
 
     def __init__(self, rows: I64, keys: I64) -> None:
         self._rows = rows
-        self.keys, self.of_place = np.unique(keys, return_inverse=True)
-        self.sizes = np.bincount(self.of_place, minlength=self.keys.size)
-        self._members = np.argsort(self.of_place, kind="stable")
+        self.keys, self.part_of = np.unique(keys, return_inverse=True)
+        self.sizes = np.bincount(self.part_of, minlength=self.keys.size)
+        self._members = np.argsort(self.part_of, kind="stable")
         self._ends = np.cumsum(self.sizes)
-        # Ascending, because members are ordered by part, then by place.
-        self._ranks = self.of_place[self._members] * rows.size + self._members
+        # Ascending, because members are ordered by part, then by index.
+        self._ranks = self.part_of[self._members] * rows.size + self._members
 
     def of(self, rows: I64) -> I64:
         """Return the parts of documents by row."""
-        return self.of_place[np.searchsorted(self._rows, rows)]
+        return self.part_of[np.searchsorted(self._rows, rows)]
 
     def links(self, pairs: _Pairs) -> pa.RecordBatch:
         """Return the links of the members of linked parts, as _LINKS."""
@@ -138,35 +138,35 @@ class _Parts:
         tails = np.r_[pairs.right, pairs.left[is_other]]
         values = np.r_[pairs.similarities, pairs.similarities[is_other]]
         counts = self.sizes[heads]
-        places = self._members[_ranges(self._ends[heads] - counts, counts)]
+        docs = self._members[_ranges(self._ends[heads] - counts, counts)]
         tails = np.repeat(tails, counts)
         values = np.repeat(values, counts)
         last_members = self._members[self._ends[tails] - 1]
-        is_needed = last_members > places
-        links = places[is_needed] * self.keys.size + tails[is_needed]
+        is_needed = last_members > docs
+        links = docs[is_needed] * self.keys.size + tails[is_needed]
         return schema.batch_of(_LINKS, links, values[is_needed])
 
     def split(self, links: I64) -> tuple[I64, I64, I64]:
-        """Return the place and the part of each link, and how many pairs it stands for."""
-        places, tails = np.divmod(links, self.keys.size)
-        counts = self._ends[tails] - self._starts(places, tails)
-        return places, tails, counts
+        """Return the index and the part of each link, and how many pairs it stands for."""
+        docs, tails = np.divmod(links, self.keys.size)
+        counts = self._ends[tails] - self._starts(docs, tails)
+        return docs, tails, counts
 
-    def _starts(self, places: I64, tails: I64) -> I64:
-        """Return where the members of parts that come after places start."""
-        starts: I64 = np.searchsorted(self._ranks, tails * self._rows.size + places, side="right")
+    def _starts(self, docs: I64, tails: I64) -> I64:
+        """Return where the members of parts that come after documents start."""
+        starts: I64 = np.searchsorted(self._ranks, tails * self._rows.size + docs, side="right")
         return starts
 
     def pairs(self, links: I64, similarities: F64) -> _Pairs:
-        """Return the pairs of all links of some places, by both places."""
-        places, tails, counts = self.split(links)
-        left = np.repeat(places, counts)
-        right = self._members[_ranges(self._starts(places, tails), counts)]
+        """Return the pairs of all links of some documents, by both."""
+        docs, tails, counts = self.split(links)
+        left = np.repeat(docs, counts)
+        right = self._members[_ranges(self._starts(docs, tails), counts)]
         values = np.repeat(similarities, counts)
         order = left * self._rows.size + right
-        if (order[1:] < order[:-1]).any():  # several parts are linked to the same place
-            by_place = np.argsort(order, kind="stable")
-            return _Pairs(left[by_place], right[by_place], values[by_place])
+        if (order[1:] < order[:-1]).any():  # several parts are linked to the same document
+            by_order = np.argsort(order, kind="stable")
+            return _Pairs(left[by_order], right[by_order], values[by_order])
         return _Pairs(left, right, values)
 
 
@@ -217,8 +217,8 @@ def _expand_whole(parts: _Parts, links: I64, similarities: F64, most: int) -> It
     """Turn all links of some documents into pairs."""
     if not links.size:
         return
-    places, _, counts = parts.split(links)
-    is_last = np.r_[places[1:] != places[:-1], True]
+    docs, _, counts = parts.split(links)
+    is_last = np.r_[docs[1:] != docs[:-1], True]
     stops = np.flatnonzero(is_last) + 1
     bounds = np.r_[0, stops]
     num_pairs = np.cumsum(counts)[stops - 1]

@@ -18,15 +18,15 @@ U8 = npt.NDArray[np.uint8]
 # Two counters per shingle avoid most collisions. More than 128 MB would not fit in the smallest
 # `memory` setting. The size depends on the documents alone, so the pairs that are compared do, too.
 PLACES_A_SHINGLE: Final = 2
-MIN_PLACES: Final = 1 << 10
-MAX_PLACES: Final = 1 << 27
+MIN_COUNTERS: Final = 1 << 10
+MAX_COUNTERS: Final = 1 << 27
 
 
-def num_places(num_shingles: int) -> int:
+def num_counters(num_shingles: int) -> int:
     """Return how many counters to use for this many shingles, a power of two."""
     wanted = max(1, PLACES_A_SHINGLE * num_shingles)
     power_of_two = 1 << (wanted - 1).bit_length()
-    return min(max(power_of_two, MIN_PLACES), MAX_PLACES)
+    return min(max(power_of_two, MIN_COUNTERS), MAX_COUNTERS)
 
 
 def collect(documents: pa.RecordBatch, config: Config) -> pa.RecordBatch:
@@ -51,16 +51,16 @@ def prefix(sketches: pa.RecordBatch, counts: U8, threshold: float) -> pa.RecordB
     shingles, ends = _sets(sketches)
     room = int(ends[-1] - ends[0])
     docs = np.empty(room, np.int64)
-    places = np.empty(room, np.int64)
+    positions = np.empty(room, np.int64)
     keys = np.empty(room, np.uint64)
-    taken = kernel.take_prefixes(shingles, ends, counts, threshold, docs, keys, places)
+    taken = kernel.take_prefixes(shingles, ends, counts, threshold, docs, keys, positions)
     docs = docs[:taken]
     rows = sketches.column("row").to_numpy()[docs]
     sizes = np.diff(ends)[docs]
     # Copies, because the arrays have room for more.
-    own_places = places[:taken].copy()
+    own_positions = positions[:taken].copy()
     own_keys = keys[:taken].view(np.int64).copy()
-    return schema.batch_of(schema.POSTINGS, rows, sizes, own_places, own_keys)
+    return schema.batch_of(schema.POSTINGS, rows, sizes, own_positions, own_keys)
 
 
 def _sets(sketches: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:

@@ -57,9 +57,9 @@ def thin(members: pa.RecordBatch, per_cluster: int) -> pa.RecordBatch:
     clusters = kept_rows[order]
     is_first = np.ones(rows.size, np.bool_)
     is_first[1:] = clusters[1:] != clusters[:-1]
-    places = np.arange(rows.size)
-    starts = np.maximum.accumulate(np.where(is_first, places, 0))
-    is_removed = places - starts >= per_cluster - 1
+    positions = np.arange(rows.size)
+    starts = np.maximum.accumulate(np.where(is_first, positions, 0))
+    is_removed = positions - starts >= per_cluster - 1
     removed = pa.array(np.sort(order[is_removed]))
     columns = [members.column(name).take(removed) for name in schema.SELECTION.names]
     return pa.record_batch(columns, schema=schema.SELECTION)

@@ -42,11 +42,11 @@ def verify(
     """
     held: list[pa.RecordBatch] = []
     documents = prepare(batch, plan, config)
-    places = np.arange(batch.num_rows)
+    docs = np.arange(batch.num_rows)
     components = batch.column("component").to_numpy()
-    is_first = np.ones(places.size, np.bool_)
+    is_first = np.ones(docs.size, np.bool_)
     is_first[1:] = components[1:] != components[:-1]
-    component_ends = np.r_[np.flatnonzero(is_first), places.size].astype(np.int64)
+    component_ends = np.r_[np.flatnonzero(is_first), docs.size].astype(np.int64)
     is_reference = are_references(batch)
     initial = initial_state(roles_within(is_reference, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
@@ -56,9 +56,9 @@ def verify(
     matches = outcome.matches
     values = outcome.values
     if config.cluster == "components":
-        is_first_of_closure = outcome.parents == places
+        is_first_of_closure = outcome.parents == docs
         matches = np.where(is_first_of_closure | is_reference, NOBODY, outcome.parents)
-        similarities(documents.items, places, outcome.parents, values)
+        similarities(documents.items, docs, outcome.parents, values)
     is_kept = matches == NOBODY
     return verified(
         rows=documents.rows,
@@ -146,9 +146,9 @@ def verified(
     found = schema.one_batch(pairs, schema.PARTNERED)
     by_row = np.argsort(rows)
     owners = found.column("row").to_numpy()
-    places = by_row[np.searchsorted(rows, owners, sorter=by_row)]
-    order = np.argsort(places, kind="stable")
-    ends = pa.array(np.searchsorted(places[order], np.arange(rows.size + 1)))
+    docs = by_row[np.searchsorted(rows, owners, sorter=by_row)]
+    order = np.argsort(docs, kind="stable")
+    ends = pa.array(np.searchsorted(docs[order], np.arange(rows.size + 1)))
     in_order = found.take(pa.array(order))
     partners = in_order.column("partner")
     similarities = in_order.column("similarity")

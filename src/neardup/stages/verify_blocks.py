@@ -122,11 +122,11 @@ def verify_blocks(
                 _compare_with_earlier(documents, outcome, earlier, parents, plan, config, walked)
                 _compare_within(documents, outcome, parents, plan, config, walked)
         if config.only_against:
-            is_met = outcome.is_reference
+            is_compared = outcome.is_reference
         else:
-            is_met = outcome.is_kept
-        if is_leading and is_met.any():
-            blocks.put(block.filter(pa.array(is_met)))
+            is_compared = outcome.is_kept
+        if is_leading and is_compared.any():
+            blocks.put(block.filter(pa.array(is_compared)))
         outcomes.append(outcome)
         del documents
     if config.cluster == "components":
@@ -230,16 +230,16 @@ def _compare_with_earlier(
     """Compare a block with all documents of earlier ones, and record the unions in `parents`."""
     for earlier, batch in earlier_blocks:
         if config.only_against:
-            is_met = earlier.is_reference
+            is_compared = earlier.is_reference
         else:
-            is_met = np.ones(earlier.rows.size, np.bool_)
-        if not is_met.any():
+            is_compared = np.ones(earlier.rows.size, np.bool_)
+        if not is_compared.any():
             continue
-        places = np.concatenate([_places(earlier), _places(outcome)])
-        roots = _roots(parents, places)
+        docs = np.concatenate([_docs_of(earlier), _docs_of(outcome)])
+        roots = _roots(parents, docs)
         both = _joined(prepare(batch, plan, config), documents)
         state = InitialState(
-            roles=_roles_between(is_met, outcome.is_reference),
+            roles=_roles_between(is_compared, outcome.is_reference),
             values=np.concatenate([earlier.values, outcome.values]),
             rows=np.concatenate([earlier.kept_rows, outcome.kept_rows]),
             parents=_firsts(roots),
@@ -258,7 +258,7 @@ def _compare_within(
     walked: I64,
 ) -> None:
     """Compare the documents of a block with each other."""
-    roots = _roots(parents, _places(outcome))
+    roots = _roots(parents, _docs_of(outcome))
     state = InitialState(
         roles=roles_within(outcome.is_reference, config),
         values=outcome.values.copy(),
@@ -282,9 +282,9 @@ def _compare(
     return compare(documents, np.array([0, documents.rows.size]), plan, config, state, walked, put)
 
 
-def _roles_between(is_met: Bools, is_reference: Bools) -> U8:
-    """Return roles: the documents of a block are compared only with the earlier ones that are to be met."""
-    of_earlier = np.where(is_met, ENTERED, 0)
+def _roles_between(is_compared: Bools, is_reference: Bools) -> U8:
+    """Return roles: the documents of a block are compared only with the earlier ones chosen for it."""
+    of_earlier = np.where(is_compared, ENTERED, 0)
     of_block = np.where(is_reference, 0, COMPARED)
     return np.concatenate([of_earlier, of_block]).astype(np.uint8)
 
@@ -298,16 +298,16 @@ def _joined(first: ComparedDocuments, second: ComparedDocuments) -> ComparedDocu
     )
 
 
-def _places(outcome: _Outcome) -> I64:
+def _docs_of(outcome: _Outcome) -> I64:
     return np.arange(outcome.part.start, outcome.part.stop)
 
 
-def _roots(parents: I64, places: I64) -> I64:
+def _roots(parents: I64, docs: I64) -> I64:
     """Return the root of each document in the union-find forest so far."""
-    roots = parents[places]
+    roots = parents[docs]
     while (parents[roots] != roots).any():
         roots = parents[roots]
-    parents[places] = roots
+    parents[docs] = roots
     return roots
 
 
@@ -331,7 +331,7 @@ def _close(blocks: ComponentBlocks, outcomes: list[_Outcome], parents: I64, conf
     is_first = np.zeros(rows.size, np.bool_)
     for outcome in outcomes:
         own_roots = roots[outcome.part]
-        is_removed = (own_roots != _places(outcome)) & ~outcome.is_reference
+        is_removed = (own_roots != _docs_of(outcome)) & ~outcome.is_reference
         is_first[own_roots[is_removed]] = True
         outcome.is_kept = ~is_removed
         outcome.kept_rows = rows[own_roots]
@@ -355,10 +355,10 @@ def _compare_with_firsts(
         rows = batch.column("row").to_numpy()
         order = np.argsort(rows)
         matched = removed[np.isin(wanted, rows)]
-        places = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
+        docs = order[np.searchsorted(rows, outcome.kept_rows[matched], sorter=order)]
         values = np.empty(matched.size)
         both = joined(measure.items(batch.column("text"), config), items)
-        similarities(both, rows.size + matched, places, values)
+        similarities(both, rows.size + matched, docs, values)
         outcome.values[matched] = values
 
 

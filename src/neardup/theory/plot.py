@@ -95,7 +95,7 @@ class _Axis(NamedTuple):
     label: str
     end: float
     similarity: Callable[[float], float]
-    place: Callable[[float], float]
+    x_of: Callable[[float], float]
     is_distance: bool
 
 
@@ -120,27 +120,27 @@ def _distances(plan: Plan) -> _Axis:
     def similarity(distance: float) -> float:
         return scale.similarity(distance, dimension)
 
-    def place(similarity: float) -> float:
+    def x_of(similarity: float) -> float:
         return scale.distance(similarity, dimension) if similarity > 0 else math.inf
 
     return _Axis(
         label=words.get(plan.measure, "distance, 1 - similarity"),
         end=ends.get(plan.measure, 1.0),
         similarity=similarity,
-        place=place,
+        x_of=x_of,
         is_distance=True,
     )
 
 
 def _draw(axes: Any, plan: Plan, other: Plan | None, axis: _Axis) -> None:
     at = [axis.end * step / _STEPS for step in range(_STEPS + 1)]
-    threshold = axis.place(plan.threshold)
+    threshold = axis.x_of(plan.threshold)
 
-    def chances(places: list[float], plan: Plan = plan) -> list[float]:
-        return [plan.chance(min(1.0, axis.similarity(place))) for place in places]
+    def chances(points: list[float], plan: Plan = plan) -> list[float]:
+        return [plan.chance(min(1.0, axis.similarity(point))) for point in points]
 
-    left = [place for place in at if place < threshold] + [threshold]
-    right = [threshold] + [place for place in at if place > threshold]
+    left = [point for point in at if point < threshold] + [threshold]
+    right = [threshold] + [point for point in at if point > threshold]
     pairs, others = (left, right) if axis.is_distance else (right, left)
     in_vain = "false candidates, compared but not reported"
     missed = "missed"
@@ -175,7 +175,7 @@ def _mark_step(axes: Any, plan: Plan, axis: _Axis, color: str) -> None:
     """Mark where a slot agrees with chance (1/b)^(1/r), about where the curve is steepest."""
     if plan.is_exact:
         return
-    step = axis.place(plan.curve_threshold)
+    step = axis.x_of(plan.curve_threshold)
     # For Jaccard, the chance of a slot is the similarity itself.
     if plan.measure == "jaccard" and not axis.is_distance:
         words = "(1/b)^(1/r)"

@@ -487,13 +487,15 @@ def _check_columns(columns: Sequence[Any]) -> None:
             )
 
 
-def _check_covered(columns: Sequence[AbstractSet[Any]], order: Iterable[Any], place: str) -> None:
+def _check_covered(
+    columns: Sequence[AbstractSet[Any]], order: Iterable[Any], order_name: str
+) -> None:
     known = set(order)
     for column, ones in enumerate(columns):
         missing = [row for row in ones if row not in known]
         if missing:
             raise DataError(
-                f"column {column} has a 1 in row {missing[0]!r}, which {place} does not list",
+                f"column {column} has a 1 in row {missing[0]!r}, which {order_name} does not list",
                 hint="number rows and columns alike, both from 0 or both from 1",
             )
 
@@ -502,10 +504,10 @@ def _check_permutation(
     columns: Sequence[AbstractSet[Any]], permutation: Sequence[Any] | Mapping[Any, int], number: int
 ) -> None:
     if isinstance(permutation, Mapping):
-        places = list(permutation.values())
+        positions = list(permutation.values())
     else:
-        places = list(permutation)
-    repeated = [place for place, count in Counter(places).items() if count > 1]
+        positions = list(permutation)
+    repeated = [position for position, count in Counter(positions).items() if count > 1]
     if repeated:
         raise DataError(
             f"permutation {number} is not a permutation: {repeated[0]!r} occurs more than once in {permutation!r}",

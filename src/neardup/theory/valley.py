@@ -45,7 +45,7 @@ _QUANTILES: Final = (0.025, 0.975)
 class Valley(NamedTuple):
     """A valley: the first bin of the copies, an interval of it, and the share of resamples that agree."""
 
-    place: int
+    first_bin: int
     low: int
     high: int
     certainty: float
@@ -79,29 +79,29 @@ def find_valley(counts: I64, num_others: int, smoothing: float, seed: int) -> Va
     """
     has_pair = (counts > 0).astype(np.float64)
     first = _median_bin(counts, num_others)
-    place = _bottom(has_pair.sum(axis=0), first, smoothing)
-    if place is None or not _has_copies(counts, place):
+    first_bin = _bottom(has_pair.sum(axis=0), first, smoothing)
+    if first_bin is None or not _has_copies(counts, first_bin):
         return None
-    if place - first <= round(smoothing):  # its other side is not visible
+    if first_bin - first <= round(smoothing):  # its other side is not visible
         return None
     rng = np.random.default_rng(seed)
     weights = rng.poisson(1.0, (RESAMPLES, counts.shape[0]))
     resampled = [_bottom(heights, first, smoothing) for heights in weights @ has_pair]
-    places = np.array([found for found in resampled if found is not None])
-    agrees = np.abs(places - place) <= _AGREES
-    low = high = float(place)
-    if places.size:
-        low, high = np.quantile(places, _QUANTILES)
+    first_bins = np.array([found for found in resampled if found is not None])
+    agrees = np.abs(first_bins - first_bin) <= _AGREES
+    low = high = float(first_bin)
+    if first_bins.size:
+        low, high = np.quantile(first_bins, _QUANTILES)
     return Valley(
-        place=place,
-        low=min(int(low), place),
-        high=max(round(high), place),
+        first_bin=first_bin,
+        low=min(int(low), first_bin),
+        high=max(round(high), first_bin),
         certainty=float(agrees.sum() / RESAMPLES),
     )
 
 
-def _has_copies(counts: I64, place: int) -> bool:
-    has_copy = counts[:, place:].any(axis=1)
+def _has_copies(counts: I64, first_bin: int) -> bool:
+    has_copy = counts[:, first_bin:].any(axis=1)
     return int(has_copy.sum()) >= MIN_DOCUMENTS
 
 
@@ -164,12 +164,12 @@ class Sides(NamedTuple):
         return max(self.above - self.grey / 2, 0.0)
 
 
-def sides_of(counts: I64, place: int, smoothing: float) -> Sides:
+def sides_of(counts: I64, first_bin: int, smoothing: float) -> Sides:
     """Count the pairs above a bin, and those around it; of each document at most MAX_PAIRS."""
     num_documents = max(counts.shape[0], 1)
-    above = np.minimum(counts[:, place:].sum(axis=1), MAX_PAIRS).sum()
+    above = np.minimum(counts[:, first_bin:].sum(axis=1), MAX_PAIRS).sum()
     reach = round(_GREY * smoothing)
-    around = counts[:, max(place - reach, 0) : place + reach]
+    around = counts[:, max(first_bin - reach, 0) : first_bin + reach]
     grey = np.minimum(around.sum(axis=1), MAX_PAIRS).sum()
     return Sides(float(above) / num_documents, float(grey) / num_documents)
 

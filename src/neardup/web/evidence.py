@@ -74,11 +74,11 @@ def _shared_spans(texts: Sequence[str], config: Config) -> list[list[int]]:
     starts = np.flatnonzero(np.isin(keys[0], common))
     if not starts.size:
         return []
-    places = words[0].characters
+    bounds = words[0].characters
     breaks = np.flatnonzero(np.diff(starts) > size) + 1
     firsts = starts[np.r_[0, breaks]]
     lasts = starts[np.r_[breaks - 1, starts.size - 1]] + size - 1
-    spans: list[list[int]] = np.stack([places[firsts, 0], places[lasts, 1]], axis=1).tolist()
+    spans: list[list[int]] = np.stack([bounds[firsts, 0], bounds[lasts, 1]], axis=1).tolist()
     return spans
 
 

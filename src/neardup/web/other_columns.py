@@ -42,14 +42,14 @@ class OtherColumns:
 
     def of(self, key: int) -> dict[str, str] | None:
         """Return the other columns of a document as texts; None for a file that has none or is large."""
-        place = self._run.place(key)
-        at = None if place.file is None else self._files[place.file]
+        location = self._run.location(key)
+        at = None if location.file is None else self._files[location.file]
         if at is None or at >= len(self._run.report.inputs):
             return None
         table = self._table(at)
-        if table is None or place.row > table.num_rows:
+        if table is None or location.row > table.num_rows:
             return None
-        row: dict[str, Any] = table.slice(place.row - 1, 1).to_pylist()[0]
+        row: dict[str, Any] = table.slice(location.row - 1, 1).to_pylist()[0]
         return {name: _cut(str(value)) for name, value in row.items() if value is not None}
 
     def _table(self, at: int) -> pa.Table | None:

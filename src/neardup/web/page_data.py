@@ -336,13 +336,13 @@ class Pieces:
         np.minimum.at(firsts, numbers, starts)
         is_used = firsts < _WHOLE
         # A number takes up to seven digits and a comma, and a piece also a comma.
-        places = np.concatenate([starts, firsts[is_used]])
+        positions = np.concatenate([starts, firsts[is_used]])
         costs = np.concatenate([np.full(starts.size, 8), self._sizes[is_used] + 1])
-        order = np.argsort(places, kind="stable")
+        order = np.argsort(positions, kind="stable")
         too_much = int(np.searchsorted(np.cumsum(costs[order]), room, side="right"))
-        if too_much == places.size:
+        if too_much == positions.size:
             return _WHOLE
-        return int(places[order[too_much]])
+        return int(positions[order[too_much]])
 
     def beginning(self, key: int, cut: int) -> tuple[list[str], bool]:
         """Return the pieces of a text that begin before `cut`, and whether these are all."""
@@ -377,7 +377,7 @@ class _Documents:
         self._known.add(key)
         run = self._run
         at = self._run.removal(key)
-        place = run.place(key)
+        location = run.location(key)
         text = None if self._texts is None else self._texts.texts.get(key)
         numbers = None
         is_whole = False
@@ -393,8 +393,8 @@ class _Documents:
         values = {
             "key": key,
             "id": run.id(key),
-            "file": None if place.file is None else self._files[place.file],
-            "row": place.row,
+            "file": None if location.file is None else self._files[location.file],
+            "row": location.row,
             "bytes": text and text.num_bytes,
             "shingles": self._texts.num_shingles.get(key) if self._texts is not None else None,
             "digest": text and text.digest,

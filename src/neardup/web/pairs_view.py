@@ -85,7 +85,7 @@ class PairsView(RunView):
 
     @cached_property
     def _order(self) -> I64:
-        """The places of the pairs in the list, most similar first."""
+        """The indexes of the pairs in the list, most similar first."""
         return np.argsort(-self.report.pairs.column("similarity").to_numpy(), kind="stable")
 
     @cached_property
@@ -140,8 +140,8 @@ class PairsView(RunView):
         at = int(np.searchsorted(keys, key))
         if at < keys.size and keys[at] == key:
             return str(ids[at].as_py())
-        place = self.place(key)
-        return f"{place.file}:{place.row}"
+        location = self.location(key)
+        return f"{location.file}:{location.row}"
 
     def is_in_pair(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which of some keys are of documents in pairs."""

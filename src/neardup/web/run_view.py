@@ -100,7 +100,7 @@ class RunView:
 
     @cached_property
     def files(self) -> list[str]:
-        """The names of all files: those of the input, then what else is named as the place of a kept document."""
+        """The names of all files: those of the input, then others that have a kept document."""
         if not self.is_from_files:
             return []
         known = [entry["file"] for entry in self.report.inputs]
@@ -118,7 +118,7 @@ class RunView:
             rows.append(pc.max(removed.column("kept_row").filter(is_there)).as_py() + 1)
         return np.cumsum([0, *rows], dtype=np.int64)
 
-    def place(self, key: int) -> Location:
+    def location(self, key: int) -> Location:
         """Return the location of a document."""
         if not self.is_from_files:
             return Location(None, key)
@@ -256,10 +256,10 @@ class RunView:
             and keys[position] == key
         ):
             return str(self.document_ids[position].as_py())
-        place = self.place(key)
-        if place.file is None:
-            return str(place.row)
-        return f"{place.file}:{place.row}"
+        location = self.location(key)
+        if location.file is None:
+            return str(location.row)
+        return f"{location.file}:{location.row}"
 
     @property
     def settings(self) -> list[tuple[str, Any]]:

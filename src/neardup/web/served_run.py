@@ -225,15 +225,15 @@ class ServedRun:
     def _document(self, key: int, *, has_text: bool = True) -> dict[str, Any]:
         run = self._run
         at = self._run.removal(key)
-        place = self._run.place(key)
+        location = self._run.location(key)
         content = self._texts.content(key) if has_text else None
         text = None if content is None else document_texts.make_text(content)
         number = run.clusters.find(key)
         return {
             "key": key,
             "id": run.id(key),
-            "file": place.file,
-            "row": place.row,
+            "file": location.file,
+            "row": location.row,
             "bytes": text and text.num_bytes,
             "digest": text and text.digest,
             "is_whole": text is not None and text.is_whole,

@@ -296,8 +296,8 @@ async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
         first = error.errors()[0]
     else:
         first = {}
-    place = ".".join(map(str, first.get("loc", ())))
-    message = f"{place}: {first.get('msg', error)}"
+    location = ".".join(map(str, first.get("loc", ())))
+    message = f"{location}: {first.get('msg', error)}"
     return _refusal(422, "invalid", message, "/docs lists all routes")
 
 

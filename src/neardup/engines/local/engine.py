@@ -323,10 +323,10 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         columns: Sequence[str],
         where: Bools,
         step: CountStep,
-        num_places: int,
+        num_counters: int,
     ) -> Counts:
         """Count on one thread, because concurrent increments of a counter would be lost; another one reads ahead."""
-        counts = np.zeros(num_places, np.uint8)
+        counts = np.zeros(num_counters, np.uint8)
         for batch in self.read_ahead(filtered(table, columns, where)):
             step(batch, counts)
         return counts
@@ -460,9 +460,9 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         found = self.find_rows(other, wanted, ["row", *columns]).sort_by("row")
         rows = found.column("row").to_numpy()
         is_found, at = find_sorted(rows, keys)
-        places = pa.array(at, mask=~is_found)
+        indexes = pa.array(at, mask=~is_found)
         for name in columns:
-            table = table.append_column(name, found.column(name).take(places))
+            table = table.append_column(name, found.column(name).take(indexes))
         return table
 
     def find_rows(self, table: LocalTable, rows: I64, columns: Sequence[str]) -> pa.Table:

@@ -18,14 +18,14 @@ _PIECE: Final = 1 << 20
 _PIECES: Final = pa.schema([("piece", pa.int64()), ("counts", pa.binary())])
 
 
-def add_counts(rows: DataFrame, choose: StreamStep, step: CountStep, num_places: int) -> Counts:
+def add_counts(rows: DataFrame, choose: StreamStep, step: CountStep, num_counters: int) -> Counts:
     """Let a step count the rows of every partition that `choose` returns, and add up the counts."""
 
     def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
-        counts = np.zeros(num_places, np.uint8)
+        counts = np.zeros(num_counters, np.uint8)
         for batch in choose(batches):
             step(batch, counts)
-        for piece, start in enumerate(range(0, num_places, _PIECE)):
+        for piece, start in enumerate(range(0, num_counters, _PIECE)):
             yield _piece(piece, counts[start : start + _PIECE])
 
     def added(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -42,7 +42,7 @@ def add_counts(rows: DataFrame, choose: StreamStep, step: CountStep, num_places:
     )
     # The kernel that reads them is compiled for writable arrays.
     total: Counts = np.frombuffer(b"".join(found), np.uint8).copy()
-    return total if total.size else np.zeros(num_places, np.uint8)
+    return total if total.size else np.zeros(num_counters, np.uint8)
 
 
 def _piece(number: int, counts: Counts) -> pa.RecordBatch:

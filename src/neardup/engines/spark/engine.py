@@ -322,13 +322,13 @@ class SparkEngine(Engine[SparkTable, Chosen]):
         columns: Sequence[str],
         where: Chosen,
         step: CountStep,
-        num_places: int,
+        num_counters: int,
     ) -> Counts:
         """Count on all workers, one array each; the driver holds the sum."""
         rows, spare = self._spared(table, where)
         rows = rows.select(*columns).coalesce(max(self.spark.sparkContext.defaultParallelism, 1))
         return self.storage.run(
-            lambda: add_counts(rows, partial(widened, spare=spare), step, num_places),
+            lambda: add_counts(rows, partial(widened, spare=spare), step, num_counters),
             "shingle counts",
         )
 

@@ -97,9 +97,9 @@ class Names:
         rows, ids = self.documents(part)
         member_rows = members.column("row").to_numpy()
         is_member, at = find_sorted(member_rows, rows)
-        place = pa.array(at, mask=~is_member)
-        found_ids = members.column("cluster_id").combine_chunks().take(place)
-        found_sizes = members.column("cluster_size").combine_chunks().take(place)
+        found_at = pa.array(at, mask=~is_member)
+        found_ids = members.column("cluster_id").combine_chunks().take(found_at)
+        found_sizes = members.column("cluster_size").combine_chunks().take(found_at)
         cluster_ids = pc.coalesce(found_ids, ids)
         sizes = pc.coalesce(found_sizes, pa.scalar(1, pa.int64()))
         return pa.record_batch([pa.array(rows), ids, cluster_ids, sizes], schema=CLUSTERED)
@@ -123,9 +123,13 @@ def list_members(clusters: Iterable[pa.RecordBatch], names: Names) -> Iterator[p
     """Turn whole clusters, sorted by kept_row, into MEMBERS: all their documents, the kept one included."""
     for batch in clusters:
         kept = batch.column("kept_row").to_numpy()
-        heads, places, counts = np.unique(kept, return_inverse=True, return_counts=True)
+        heads, cluster_at, counts = np.unique(kept, return_inverse=True, return_counts=True)
         ids = names.ids_of(heads)
-        others = [batch.column("row"), ids.take(pa.array(places)), pa.array(counts[places] + 1)]
+        others = [
+            batch.column("row"),
+            ids.take(pa.array(cluster_at)),
+            pa.array(counts[cluster_at] + 1),
+        ]
         yield pa.record_batch(others, schema=MEMBERS)
         nameless = pa.nulls(heads.size, pa.string())
         yield pa.record_batch([heads, nameless, counts + 1], schema=MEMBERS)

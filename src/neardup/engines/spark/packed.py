@@ -128,10 +128,10 @@ class Exchange:
     def _sort(self, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         whole = schemas.one_batch(held, self.columns)
         held.clear()  # so that the rows are in memory once
-        places = np.lexsort([whole.column(name).to_numpy() for name in reversed(self.order)])
+        order = np.lexsort([whole.column(name).to_numpy() for name in reversed(self.order)])
         num_rows = max(_SORTED_BYTES * whole.num_rows // max(whole.nbytes, 1), 1)
         for start in range(0, whole.num_rows, num_rows):
-            yield whole.take(pa.array(places[start : start + num_rows]))
+            yield whole.take(pa.array(order[start : start + num_rows]))
 
     def _sort_on_disk(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         columns = narrow(self.columns)

@@ -88,9 +88,9 @@ def _forests(batches: Batches) -> Iterator[pa.RecordBatch]:
 def _forest(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     table = pa.Table.from_batches(batches, schema=plain(schema.LINKS))
     ends = np.concatenate([table.column(name).to_numpy() for name in ("row", "smallest")])
-    rows, places = np.unique(ends, return_inverse=True)
+    rows, numbered = np.unique(ends, return_inverse=True)
     parents = np.arange(rows.size)
-    kernel.union_links(places[: table.num_rows], places[table.num_rows :], parents)
+    kernel.union_links(numbered[: table.num_rows], numbered[table.num_rows :], parents)
     kernel.find_roots(parents)
     is_child = parents != np.arange(rows.size)
     return pa.record_batch(

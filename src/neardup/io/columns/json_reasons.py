@@ -52,9 +52,9 @@ def reason_against_numbers(name: str, value: Any) -> str | None:
         return "vector is null"
     if not isinstance(value, list):
         return f"vector is {kind_of(value)}, not a list of numbers"
-    for place, number in enumerate(value, 1):
+    for position, number in enumerate(value, 1):
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            return f"element {place} of the vector is {kind_of(number)}"
+            return f"element {position} of the vector is {kind_of(number)}"
     return None
 
 

@@ -66,11 +66,11 @@ def read_reference_files(paths: Sequence[str], config: Config) -> InMemorySource
         own = name_rows(layout, np.arange(first)).to_pylist()
         names = pa.array([given or name for given, name in zip(names, own, strict=True)])
     rejected.sort()
-    places = layout.locate(np.array([row for row, _ in rejected], np.int64))
+    locations = layout.locate(np.array([row for row, _ in rejected], np.int64))
     reasons = pa.array([reason for _, reason in rejected], pa.string())
     return InMemorySource(
         documents=schema.documents_table(documents),
-        rejected=pa.table([*places, reasons], schema=schema.REJECTED),
+        rejected=pa.table([*locations, reasons], schema=schema.REJECTED),
         ids=names,
         original=pa.table({"doc_id": names}),
         columns={},

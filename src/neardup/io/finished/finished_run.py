@@ -103,7 +103,7 @@ def load_table(run: Path, name: str, stored: StoredReport | None = None) -> pa.T
     table = run_tables.read_table(run, name)
     if table is not None:
         run_values.check_values(
-            table, name, run_tables.place_of(run, name), stored or read_report(run)
+            table, name, run_tables.path_of(run, name), stored or read_report(run)
         )
     return table
 
@@ -112,7 +112,7 @@ def _table_of(run: Path, name: str, stored: StoredReport | None = None) -> pa.Ta
     """Return a table that every finished run has stored."""
     table = load_table(run, name, stored)
     if table is None:
-        raise run_tables.missing(run_tables.place_of(run, name))
+        raise run_tables.missing(run_tables.path_of(run, name))
     return table
 
 
@@ -120,8 +120,8 @@ def load_pairs(path: Path, name: str, stored: StoredReport | None = None) -> pa.
     """Return a table of a run of pairs, `pairs` or `rejected`, with its values checked."""
     table = run_tables.read_pairs(path, name)
     if table is not None:
-        place = run_tables.place_beside(path, name)
-        run_values.check_values(table, name, place, stored or read_report(path))
+        beside = run_tables.path_beside(path, name)
+        run_values.check_values(table, name, beside, stored or read_report(path))
     return table
 
 

@@ -57,12 +57,12 @@ def damaged(path: Path, reason: str) -> DataError:
     )
 
 
-def place_of(run: Path, name: str) -> Path:
+def path_of(run: Path, name: str) -> Path:
     """Return the path of a table of a run by name."""
     return run / (_REJECTED_FILE if name == "rejected" else f"{name}.parquet")
 
 
-def place_beside(path: Path, name: str) -> Path:
+def path_beside(path: Path, name: str) -> Path:
     """Return the path of a table of a run of pairs, whose output is `path`, by name."""
     if name == "rejected":
         return path.with_name(f"{path.name}.{_REJECTED_FILE}")
@@ -75,7 +75,7 @@ def read_table(run: Path, name: str) -> pa.Table | None:
     """Read a table of a run by name; None if it was not stored. Its values are not checked."""
     if name == "rejected":
         return _read_rejected(file_of(run, _REJECTED_FILE))
-    path = place_of(run, name)
+    path = path_of(run, name)
     if not os.path.lexists(path):
         return None
     if not path.is_dir():
@@ -105,9 +105,9 @@ def _read_part(path: Path, name: str) -> pa.Table:
 def read_pairs(path: Path, name: str) -> pa.Table | None:
     """Read `pairs`, `rejected` or `common` of a run of pairs; None for other names. Their values are not checked."""
     if name == "rejected":
-        return _read_rejected(_regular(place_beside(path, name)))
+        return _read_rejected(_regular(path_beside(path, name)))
     if name == "common":
-        beside = place_beside(path, name)
+        beside = path_beside(path, name)
         return _read_part(_regular(beside), name) if os.path.lexists(beside) else None
     if name != "pairs":
         return None

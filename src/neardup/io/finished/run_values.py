@@ -107,7 +107,7 @@ def _check_removed(opened: _Opened) -> None:
 
 
 def _check_kept(opened: _Opened) -> None:
-    """Check the places of kept documents, which are in the input or in the index of `against`."""
+    """Check the locations of kept documents, which are in the input or in the index of `against`."""
     files = _Files.of(opened.stored, with_references=True)
     names = ("kept_file", "kept_row")
     is_known = _rows_in(opened.table, names, files) >= 0
@@ -155,8 +155,8 @@ def _check_pairs(opened: _Opened) -> None:
     files = _Files.of(opened.stored, with_references=True)
     first = opened.rows(("file_a", "row_a"), files)
     second = opened.rows(("file_b", "row_b"), files)
-    places = ("file_a", "row_a", "file_b", "row_b")
-    opened.require(first < second, places, "the first document of a pair comes before the second")
+    names = ("file_a", "row_a", "file_b", "row_b")
+    opened.require(first < second, names, "the first document of a pair comes before the second")
     _check_similarity(opened, "similarity", *_shares(opened.table))
     if schema.PAIR_PASSAGES.name in opened.table.column_names:
         _check_pair_passages(opened)

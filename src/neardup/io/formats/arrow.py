@@ -47,13 +47,13 @@ def _open(file: InputFile, names: list[str] | None = None) -> Iterator[tuple[Any
             # Selecting columns would read a mapped file into memory.
             if names is not None and not is_mapped:
                 source.seek(0)
-                included = _places(reader.schema, names)
+                included = _indexes(reader.schema, names)
                 options = pa.ipc.IpcReadOptions(included_fields=included, use_threads=False)
                 reader = open_reader(source, options=options)
         yield reader, is_file
 
 
-def _places(columns: pa.Schema, names: list[str]) -> list[int]:
+def _indexes(columns: pa.Schema, names: list[str]) -> list[int]:
     outer = {outer_column(columns, name) for name in names}
     return [index for index, name in enumerate(columns.names) if name in outer]
 
@@ -97,7 +97,7 @@ def read(
     with _open(file, names) as (reader, is_file), readable(file, _KIND):
         batches = map(reader.get_batch, range(*span)) if is_file else reader
         for batch in batches:
-            wanted = batch.select(_places(batch.schema, names))
+            wanted = batch.select(_indexes(batch.schema, names))
             for piece in decoded_pieces(wanted):
                 yield batch_records(piece, columns, config)
 

@@ -224,8 +224,8 @@ def marks_of(verdicts: Verdicts, start: int, stop: int) -> dict[int, bytes]:
     """The marks of each document from `start` to `stop`, to insert before its closing brace."""
     sizes = verdicts.sizes(start, stop).tolist()
     marks = {}
-    for place in np.flatnonzero(verdicts.is_kept[start:stop]).tolist():
-        marks[start + place] = _mark(True, None, None, sizes[place])
+    for at in np.flatnonzero(verdicts.is_kept[start:stop]).tolist():
+        marks[start + at] = _mark(True, None, None, sizes[at])
     low, high = np.searchsorted(verdicts.removed, [start, stop]).tolist()
     rows = verdicts.removed[low:high].tolist()
     kept_ids = verdicts.kept_ids.slice(low, high - low).to_pylist()

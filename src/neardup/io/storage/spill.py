@@ -22,7 +22,7 @@ SortKey = tuple[str, str]
 # Sorted rows are consumed while others are still held: naming pairs and encoding them as Parquet took
 # 80 MB.
 _CONSUMER_BYTES: Final = 80 << 20
-# Rows that are sorted are in memory three times, with the places of all of them.
+# Rows that are sorted are in memory three times, with the indexes of all of them.
 _SORTING_COST: Final = 4
 # How many bytes are sorted at once.
 _MIN_SORTED_BYTES: Final = 8 << 20
@@ -124,8 +124,8 @@ def _sorted(held: deque[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey
     """Return the rows of batches, sorted; release the batches."""
     rows = pa.Table.from_batches(held, schema=schema).combine_chunks()
     held.clear()
-    places = pc.sort_indices(rows, sort_keys=list(by))
-    return rows.take(places).combine_chunks()
+    order = pc.sort_indices(rows, sort_keys=list(by))
+    return rows.take(order).combine_chunks()
 
 
 def _num_before(rows: pa.Table, bound: pa.Table, by: Sequence[SortKey]) -> int:

@@ -34,7 +34,7 @@ from neardup.web.service import bodies, metrics, ndjson, openapi
 from neardup.web.service.access import READ, WRITE, Access
 from neardup.web.service.collection import MAX_PAGE, PAGE, Answered, Collection
 from neardup.web.service.failures import as_line, refusal_of
-from neardup.web.service.routes import PREFIX, Place, Route, find
+from neardup.web.service.routes import PREFIX, Address, Route, find
 
 JSON: Final = "application/json"
 TOOLS_PREFIX: Final = "/mcp/"
@@ -176,12 +176,12 @@ class Service(Guard):
             if scope["method"] == "OPTIONS" and headers.get("origin") in self._senders.origins:
                 await self._send(_preflight(), send)
                 return
-            place = find(scope["method"], scope["path"])
-            if place is None:
+            address = find(scope["method"], scope["path"])
+            if address is None:
                 await self._respond_beside(scope, headers, receive, send)
                 return
-            seen.route = place.route.path
-            await self._respond_at(place, scope, headers, receive, send)
+            seen.route = address.route.path
+            await self._respond_at(address, scope, headers, receive, send)
         except RefusedError as refused:
             seen.code = refused.answer["code"]
             self._metrics.reject(refused.answer["code"])
@@ -259,21 +259,21 @@ class Service(Guard):
 
     async def _respond_at(
         self,
-        place: Place,
+        address: Address,
         scope: Scope,
         headers: dict[str, str],
         receive: Receive,
         send: Send,
     ) -> None:
         seen: _Seen = scope["neardup.seen"]
-        route = place.route
-        grant = self._access.check(headers, route.scope, place.collection)
+        route = address.route
+        grant = self._access.check(headers, route.scope, address.collection)
         seen.token_id = grant.token_id
         if not route.is_of_collection:
             own = await self._of_service(route, headers)
             await self._send_body(scope, send, own.body, status=own.status, kind=_kind_of(route))
             return
-        collection = self._collection_of(place)
+        collection = self._collection_of(address)
         seen.collection = collection.name
         is_lines = _media_of(headers) == ndjson.MEDIA_TYPE
         if route.has_lines and route.method == "POST" and is_lines:
@@ -288,17 +288,17 @@ class Service(Guard):
         else:
             options = _query_of(scope)
             own = await self._run(
-                route, collection, lambda: _answer_get(route, collection, place.doc_id, options)
+                route, collection, lambda: _answer_get(route, collection, address.doc_id, options)
             )
             await self._send_body(scope, send, own.body, status=own.status)
 
-    def _collection_of(self, place: Place) -> Collection:
-        collection = self._collections.get(place.collection or "")
+    def _collection_of(self, address: Address) -> Collection:
+        collection = self._collections.get(address.collection or "")
         if collection is None:
             raise RefusedError(
                 404, "unknown", "there is no such collection", f"GET {PREFIX} lists them"
             )
-        needs_writing = place.route.writes or place.route.call == "compact"
+        needs_writing = address.route.writes or address.route.call == "compact"
         if needs_writing and not collection.is_writable:
             raise RefusedError(403, "read_only", "this server only reads", "start it with --write")
         if needs_writing and collection.failure is not None:

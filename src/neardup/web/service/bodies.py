@@ -207,7 +207,7 @@ def content_of(given: Content, config: Config, what: str = "the request") -> Any
 
 def contents_of(given: list[Any], config: Config) -> Any:
     """Return the contents of a batch as a source that an index reads."""
-    contents = [content_of(one, config, f"number {place}") for place, one in enumerate(given, 1)]
+    contents = [content_of(one, config, f"number {number}") for number, one in enumerate(given, 1)]
     return ItemSets(contents) if kind_of(config) == "items" else contents
 
 

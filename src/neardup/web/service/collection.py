@@ -303,9 +303,9 @@ class Collection:
     def batch_of(self, given: list[Document]) -> dict[str, Any]:
         """Return the arguments of a batch for the methods of an index."""
         ids = []
-        for place, document in enumerate(given, 1):
+        for number, document in enumerate(given, 1):
             if document.id is None:
-                raise DataError(f'document {place} has no "id"', hint="every document needs one")
+                raise DataError(f'document {number} has no "id"', hint="every document needs one")
             ids.append(document.id)
         if not ids:
             raise DataError("the batch has no documents", hint="send at least one")

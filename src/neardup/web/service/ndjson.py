@@ -138,20 +138,20 @@ def _each(
     """Return one answer per line: together if all can be used, else each by itself."""
     answers: list[Any] = [None] * len(lines)
     given: dict[int, Any] = {}
-    for place, line in enumerate(lines):
+    for at, line in enumerate(lines):
         try:
-            given[place] = bodies.decode(line, kind)
+            given[at] = bodies.decode(line, kind)
         except NearDupError as error:
-            answers[place] = _failure(collection, error)
+            answers[at] = _failure(collection, error)
     try:
         if given:
-            for place, one in zip(given, answer(list(given.values())), strict=True):
-                answers[place] = one
+            for at, one in zip(given, answer(list(given.values())), strict=True):
+                answers[at] = one
     except _FATAL:
         raise
     except NearDupError:
-        for place, one in given.items():
-            answers[place] = _alone(collection, one, answer)
+        for at, one in given.items():
+            answers[at] = _alone(collection, one, answer)
     return b"".join(_ENCODER.encode(one) + b"\n" for one in answers)
 
 

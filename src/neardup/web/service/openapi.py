@@ -130,11 +130,11 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     return found
 
 
-def _parameter(name: str, place: str, schema: dict[str, Any], about: str) -> dict[str, Any]:
+def _parameter(name: str, location: str, schema: dict[str, Any], about: str) -> dict[str, Any]:
     return {
         "name": name,
-        "in": place,
-        "required": place == "path",
+        "in": location,
+        "required": location == "path",
         "schema": schema,
         "description": about,
     }

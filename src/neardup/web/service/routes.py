@@ -183,14 +183,14 @@ ROUTES: Final = (
         is_slow=True,
     ),
 )
-_BY_PLACE: Final = {(route.operation, route.method): route for route in ROUTES}
+_BY_OPERATION: Final = {(route.operation, route.method): route for route in ROUTES}
 _METHODS: Final[dict[str, list[str]]] = {}
 for _route in ROUTES:
     _METHODS.setdefault(_route.operation, []).append(_route.method)
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Address:
     """Where a request goes: a route, and the collection and the id in its path."""
 
     route: Route
@@ -198,25 +198,25 @@ class Place:
     doc_id: str = ""
 
 
-def find(method: str, path: str) -> Place | None:
+def find(method: str, path: str) -> Address | None:
     """Return where a request goes, or None if its path is not one of the service."""
     if path in _METHODS:
-        return Place(_route_of(path, method))
+        return Address(_route_of(path, method))
     if not path.startswith(f"{PREFIX}/"):
         return None
     name, _, operation = path[len(PREFIX) + 1 :].partition("/")
     if operation.startswith("documents/"):
         doc_id = operation.removeprefix("documents/")
-        return Place(_route_of("documents/{id}", method), name, doc_id)
+        return Address(_route_of("documents/{id}", method), name, doc_id)
     if operation.startswith("/") or operation not in _METHODS:
         raise RefusedError(
             404, "unknown", f"there is no route {path[:200]!r}", "/docs lists all routes"
         )
-    return Place(_route_of(operation, method), name)
+    return Address(_route_of(operation, method), name)
 
 
 def _route_of(operation: str, method: str) -> Route:
-    route = _BY_PLACE.get((operation, "GET" if method == "HEAD" else method))
+    route = _BY_OPERATION.get((operation, "GET" if method == "HEAD" else method))
     if route is None:
         allowed = list(_METHODS[operation])
         if "GET" in allowed:
