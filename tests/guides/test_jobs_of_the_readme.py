@@ -130,6 +130,51 @@ def find_repeated_parts(folder, run):
     assert places.column("doc_id").to_pylist() == ["2", "3"]
 
 
+def remove_repeated_lines(folder, run):
+    """The same footer below three pages stays once, and nothing else goes."""
+    footer = "subscribe to our letter and never miss a story from the harbour again"
+    pages = [f"{' '.join(f'word{page}x{n}' for n in range(20))}\n{footer}\n" for page in range(3)]
+    rows = [{"id": str(number), "text": page} for number, page in enumerate(pages)]
+    (folder / "pages.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run()
+    lines = (folder / "clean/kept/pages.jsonl").read_text("utf-8").splitlines()
+    kept = [json.loads(line)["text"] for line in lines]
+    assert [footer in text for text in kept] == [True, False, False]
+    assert all(
+        text.startswith(page.partition("\n")[0]) for text, page in zip(kept, pages, strict=True)
+    )
+
+
+def find_copied_code(folder, run):
+    """A module, a copy with other names, and another module of the same size."""
+    module = """def total(prices, taxes):
+    result = 0
+    for price, tax in zip(prices, taxes):
+        if price < 0:
+            raise ValueError("negative price")
+        result += price * (1 + tax)
+    return round(result, 2)
+"""
+    copy = module
+    for old, new in {"total": "f", "price": "x", "tax": "y", "result": "z"}.items():
+        copy = copy.replace(old, new)
+    other = """class Queue:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+
+    def pop(self):
+        return self.items.pop(0) if self.items else None
+"""
+    (folder / "src").mkdir()
+    for name, code in {"prices": module, "costs": copy, "queue": other}.items():
+        (folder / f"src/{name}.py").write_text(code, "utf-8")
+    run()
+    assert pairs(folder / "copies.csv") == {("costs.py", "prices.py")}
+
+
 def match_records(folder, run):
     records_with_typos.make(folder)
     run()
@@ -158,6 +203,8 @@ def find_images(folder, run):
 DONE = {
     "find the threshold for your data": find_the_threshold,
     "clean a crawl": clean_a_crawl,
+    "remove lines or paragraphs that stand in many documents": remove_repeated_lines,
+    "find copied code, also with other names": find_copied_code,
     "keep a benchmark out of training data": decontaminate_training_data,
     "find what is repeated inside documents: banners, headers, leaked passages": find_repeated_parts,
     "add new documents every day": add_a_day,

@@ -156,7 +156,7 @@ def _refuse_options_of_indexes(path: str, given: dict[str, Any]) -> None:
         elif value is not True:
             option += f" {value}"
         raise ConfigError(
-            f"{option} is for indexes, and {path} is none",
+            f"{option} is for indexes, which {path} is not",
             hint="leave it out, or name a folder that `neardup index create` made",
         )
 

@@ -117,8 +117,8 @@ class WordCounts(NamedTuple):
 class Found:
     """What was found, by row.
 
-    places, passages: of the tables; bounds, source_bounds: where they stand; texts: returns the texts of passages;
-    cuts: the spans of words that are cut or marked; cut_bounds: where they stand.
+    places, passages: the rows of the two tables; spans: the spans of words that are cut or marked; locator: finds
+    places and spans in the texts; counts: the words of every document, and how many of them are repeated or cut.
     """
 
     places: Stretches

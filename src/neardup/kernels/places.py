@@ -43,7 +43,7 @@ def compare_bundles(first, stop, leaders, bundles, anchors, shape, words, stretc
         offsets    int64  the same in `words`
     shape        (size, longest): words in an anchor, and the largest reach a window can have
     words        uint64[...]       the words around anchors
-    stretches         (docs, starts, counts, sources, source_starts), int64, room for stop - first; written: consecutive
+    stretches    (docs, starts, counts, sources, source_starts), int64, room for stop - first; written: consecutive
                  windows of a document, and where the first of them stands first
     rest         as bundles, room for twice stop - first; written: what is left
     """

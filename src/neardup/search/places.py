@@ -117,7 +117,7 @@ def link_anchors(
     Args:
         batches: returns batches with some columns of schema.ANCHORS, in input order, each time.
         arrays: allocates arrays.
-        side_by_side: stretches the sorting of ranges of keys in parallel.
+        side_by_side: sorts ranges of keys in parallel.
         room: the memory for sorting; 0 for no limit.
         num_references: only anchors that occur in a row below this; None for all.
     """
@@ -260,9 +260,9 @@ def store_words(batch: pa.RecordBatch, islands: Islands, stored: U64, config: Co
     has_islands = np.searchsorted(islands.docs, rows, side="right") > first
     texts = batch.column("text").filter(pa.array(has_islands))
     first = first[has_islands]
-    for stretch in word_runs(texts, config):
-        own = first[stretch.start : stretch.start + stretch.ends.size - 1]
-        kernel.store_words(stretch.words, stretch.ends, own, tuple(islands), stored)
+    for run in word_runs(texts, config):
+        own = first[run.start : run.start + run.ends.size - 1]
+        kernel.store_words(run.words, run.ends, own, tuple(islands), stored)
     return int(has_islands.sum())
 
 

@@ -55,12 +55,11 @@ def passages_of(places: Stretches, min_words: int) -> Passages:
     """Return the passages of some places, which are sorted by document and start."""
     keys = places.counts, places.source_starts, places.sources
     order = np.lexsort(keys)
-    is_new = np.ones(order.size, np.bool_)
+    is_new = np.zeros(order.size, np.bool_)
+    is_new[:1] = True
     for key in keys:
         ordered = key[order]
-        if order.size:
-            is_new[1:] &= ordered[1:] == ordered[:-1]
-    is_new[1:] = ~is_new[1:]
+        is_new[1:] |= ordered[1:] != ordered[:-1]
     firsts = np.flatnonzero(is_new)
     number = np.cumsum(is_new) - 1
     of_place = np.empty(order.size, np.int64)
@@ -99,6 +98,8 @@ def frequent(stretches: Stretches, min_count: int) -> Stretches:
     begins = rank * width + stretches.source_starts
     ends = begins + stretches.counts
     counted = stretches.docs != stretches.sources
+    # A sweep over all bounds: +1 where a stretch begins, -1 where it ends, so that the running sum
+    # is the number of stretches over the positions from one bound to the next.
     bounds = np.unique(np.concatenate([begins, ends]))
     changes = np.zeros(bounds.size, np.int64)
     np.add.at(changes, np.searchsorted(bounds, begins[counted]), 1)

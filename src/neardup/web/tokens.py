@@ -17,7 +17,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from neardup.config.checks import check_choice
+from neardup.config.checks import check_choice, check_text
 from neardup.errors import ConfigError, DataError
 from neardup.index.facts import as_time
 
@@ -93,6 +93,7 @@ class TokenFile:
                 f"`collection` must be the name of a collection, got {collection!r}",
                 hint="it is the folder of the index without .index; pass * for all collections",
             )
+        check_text("collection", collection)
         until = as_time("expires", expires)
         if until is not None and until <= time.time():
             raise ConfigError("`expires` is in the past", hint="write a time such as 2031-01-31")
