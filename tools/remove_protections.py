@@ -143,14 +143,14 @@ PROTECTIONS = (
     Protection(
         "limit on held bytes of bodies",
         "guard.py",
-        "self._check_held(len(body) + len(part), added=len(part))",
+        "self._check_pending(len(body) + len(part), added=len(part))",
         "pass",
         ATTACKS,
     ),
     Protection(
         "limit on held bytes of answers",
         "guard.py",
-        "self._check_held(size, added=size)",
+        "self._check_pending(size, added=size)",
         "pass",
         ATTACKS,
     ),

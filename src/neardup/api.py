@@ -57,9 +57,9 @@ from neardup.jobs.sarif import check_sarif, write_sarif
 from neardup.jobs.source import (
     Against,
     Destination,
+    check_against_given,
     check_files,
     check_frame,
-    check_held,
     check_in_memory,
     check_local,
     from_files,
@@ -134,7 +134,7 @@ def deduplicate(  # noqa: PLR0913 - all but the first are keyword-only, with a d
         )
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    check_held(chosen, against)
+    check_against_given(chosen, against)
     check_lists_pairs(chosen)
     chosen, pipeline = removal_for(chosen)
     pipeline = weighed(pipeline, chosen)
@@ -250,7 +250,7 @@ def find_pairs(  # noqa: PLR0913 - all but the first are keyword-only, with a de
     settings["pairs"] = True
     against = taken_against(settings, items)
     chosen, cluster = _choose_engine(source, engine, config, settings)
-    check_held(chosen, against)
+    check_against_given(chosen, against)
     chosen, pipeline = pairs_pipeline(chosen)
     with _listening(progress) as listener:
         watch = Watch(listener or as_python_warning)

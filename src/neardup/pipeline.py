@@ -132,7 +132,7 @@ def run(
     if is_open(config):
         with watch.stage("choose"):
             contents = _measure(_representatives(classes, state), state)
-            plan = decide(contents, plan, is_held=holds_items(config))
+            plan = decide(contents, plan, is_cached=holds_items(config))
             state = _Sketched(sketches, documents, plan, config, engine)
     if plan.bands:
         linked = watch.stage("link", plan.bands, "bands")
@@ -171,7 +171,7 @@ def sketch_documents(
     documents: Source, plan: Plan, config: Config, engine: Engine[Table, Rows], advance: Advance
 ) -> Table:
     """Read all documents once: sizes, digests, and band keys or sets, as schema.sketches."""
-    is_held = holds_items(config)
+    is_cached = holds_items(config)
     is_set = config.measure in SET_MEASURES
     is_sampled = is_set and is_open(config)
     has_shingles = is_sampled or (is_set and plan.is_exact)
@@ -182,7 +182,7 @@ def sketch_documents(
 
     def step(batch: pa.RecordBatch, hold: Hold | None) -> pa.RecordBatch:
         return sketch(
-            batch, plan, config, hold if is_held else None, is_sampled=is_sampled, secret=secret
+            batch, plan, config, hold if is_cached else None, is_sampled=is_sampled, secret=secret
         )
 
     return engine.map_documents(documents, step, columns, advance)

@@ -153,8 +153,8 @@ def documents(texts: pa.DataType, *, has_common: bool = False) -> pa.Schema:
 
 def documents_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """Return batches of documents, whatever the type of their texts, as one table."""
-    held = list(batches)
-    return pa.Table.from_batches(held, schema=None if held else DOCUMENTS)
+    collected = list(batches)
+    return pa.Table.from_batches(collected, schema=None if collected else DOCUMENTS)
 
 
 def sketches(num_bands: int, *, has_shingles: bool = False, ignores: bool = False) -> pa.Schema:

@@ -349,7 +349,7 @@ def test_threads_memory_and_batches_do_not_change_a_byte(
         monkeypatch.setattr(records, "PART_BYTES", 1000)
         monkeypatch.setattr(places, "_BLOCK", 11)
         monkeypatch.setattr(places, "_CHUNK", 13)
-        monkeypatch.setattr(located, "_HELD_BYTES", 50)
+        monkeypatch.setattr(located, "_CACHED_BYTES", 50)
         monkeypatch.setattr(passage_files, "ROWS_AT_ONCE", 7)
         monkeypatch.setattr(passage_files, "_TEXT_AT_ONCE", 20)
     neardup.find_passages(inputs(corpus), out=tmp_path / "out", threads=threads, **SETTINGS)

@@ -21,7 +21,7 @@ def contents(shingles, *, postings=0.0, linked=0.0):
 
 
 def test_few_postings_call_for_the_exact_join():
-    choice = costs.choose(contents(3_100_000, postings=0.02), PLAN, is_held=True)
+    choice = costs.choose(contents(3_100_000, postings=0.02), PLAN, is_cached=True)
     assert choice == Choice(
         method="exact",
         reason="exact join: it finds every pair at 1.6 times the cost of LSH (3.1 M shingles)",
@@ -29,14 +29,14 @@ def test_few_postings_call_for_the_exact_join():
 
 
 def test_many_postings_call_for_lsh():
-    choice = costs.choose(contents(50_000_000, postings=0.5), PLAN, is_held=True)
+    choice = costs.choose(contents(50_000_000, postings=0.5), PLAN, is_cached=True)
     assert choice.method == "lsh"
     assert choice.reason == "LSH: the exact join would cost 5.2 times as much (50.0 M shingles)"
 
 
 def test_a_small_run_is_exact_whatever_its_postings():
-    assert costs.choose(contents(60_000, postings=0.5), PLAN, is_held=False).method == "exact"
-    assert costs.choose(contents(0), PLAN, is_held=True).reason.endswith(
+    assert costs.choose(contents(60_000, postings=0.5), PLAN, is_cached=False).method == "exact"
+    assert costs.choose(contents(0), PLAN, is_cached=True).reason.endswith(
         "times the cost of LSH (0 shingles)"
     )
 
@@ -49,15 +49,15 @@ def test_few_documents_are_joined_exactly_whatever_lsh_costs():
         linked_documents=7300,
         linked_shingles=370_000,
     )
-    price = costs.exact_seconds(records, is_held=False) / costs.lsh_seconds(records, PLAN)
+    price = costs.exact_seconds(records, is_cached=False) / costs.lsh_seconds(records, PLAN)
     assert price > costs.FAIR_PRICE
-    assert costs.choose(records, PLAN, is_held=False) == Choice(
+    assert costs.choose(records, PLAN, is_cached=False) == Choice(
         method="exact",
         reason="exact join: it finds every pair, and the documents are few (376,000 shingles)",
     )
     more = dataclasses.replace(records, linked_documents=14_600, linked_shingles=740_000)
-    assert costs.worst_seconds(more, is_held=False) > costs.SMALL_COST
-    assert costs.choose(more, PLAN, is_held=False).method == "lsh"
+    assert costs.worst_seconds(more, is_cached=False) > costs.SMALL_COST
+    assert costs.choose(more, PLAN, is_cached=False).method == "lsh"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_vectors_are_compared_exactly_up_to_a_number_of_operations(settings, mos
     for documents in (most, most + 1):
         items = 10 * documents if plan.measure == "weighted" else documents
         found = Contents(documents=documents, shingles=items)
-        methods.append(costs.decide(found, plan, is_held=False).method)
+        methods.append(costs.decide(found, plan, is_cached=False).method)
     assert methods == ["exact", "lsh"]
 
 
@@ -91,14 +91,14 @@ def test_the_reason_counts_the_operations():
 
 def test_many_false_candidates_of_short_sets_call_for_lsh():
     baskets = Contents(documents=10**6, shingles=10**7, postings=10**6, linked_shingles=5 * 10**6)
-    assert costs.choose(baskets, PLAN, is_held=True).method == "exact"
+    assert costs.choose(baskets, PLAN, is_cached=True).method == "exact"
     linked = dataclasses.replace(baskets, linked_documents=10**6)
-    assert costs.choose(linked, PLAN, is_held=True).method == "lsh"
+    assert costs.choose(linked, PLAN, is_cached=True).method == "lsh"
 
 
 def test_too_many_shingles_are_not_examined():
-    assert costs.choose(contents(costs.MAX_SHINGLES), PLAN, is_held=True).method == "exact"
-    choice = costs.choose(contents(costs.MAX_SHINGLES + 1), PLAN, is_held=True)
+    assert costs.choose(contents(costs.MAX_SHINGLES), PLAN, is_cached=True).method == "exact"
+    choice = costs.choose(contents(costs.MAX_SHINGLES + 1), PLAN, is_cached=True)
     assert choice == Choice(
         method="lsh", reason="LSH: 67.1 M shingles exceed the 67 M that the exact join can handle"
     )
@@ -106,7 +106,7 @@ def test_too_many_shingles_are_not_examined():
 
 def test_recomputing_sets_adds_to_the_cost():
     held, made = (
-        costs.exact_seconds(contents(10**7), is_held=is_held) for is_held in (True, False)
+        costs.exact_seconds(contents(10**7), is_cached=is_cached) for is_cached in (True, False)
     )
     assert made > 1.2 * held
 

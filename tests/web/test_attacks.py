@@ -129,10 +129,10 @@ def test_only_so_many_bodies_are_read_at_once_and_requests_without_one_need_none
 
 
 def test_unfinished_bodies_hold_a_limited_number_of_bytes():
-    app = answering(limits=Limits(most_held_bytes=300_000, body_seconds=PATIENCE))
+    app = answering(limits=Limits(max_pending_bytes=300_000, body_seconds=PATIENCE))
     with running(app) as server:
         server.send(body_head(300_000) + b"x" * 299_999)
-        wait_for(lambda: app._held_bytes == 299_999)
+        wait_for(lambda: app._pending_bytes == 299_999)
         answer = server.post(b"x" * 200_000)
         assert (answer.status, answer.code) == (429, "busy")
         assert server.post(b"{}").status == 200
@@ -202,7 +202,7 @@ def test_an_answer_that_nobody_reads_takes_no_slot_and_is_given_up():
 
 
 def test_answers_that_nobody_reads_hold_a_limited_number_of_bytes():
-    with running(answering(b"x" * 8_000_000, Limits(most_held_bytes=12_000_000))) as server:
+    with running(answering(b"x" * 8_000_000, Limits(max_pending_bytes=12_000_000))) as server:
         client = server.connect(receive_bytes=4096)
         client.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
         assert client.recv(1) == b"H"

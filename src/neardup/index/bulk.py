@@ -228,8 +228,8 @@ def insert_new_many(
                 for first in range(0, len(batch.ids), _IN_TURN):
                     chosen = np.arange(first, min(first + _IN_TURN, len(batch.ids)))
                     part = batch.slice(first, first + chosen.size)
-                    held = take_sketches(sketches, chosen, settings.config)
-                    found += _InTurn(change, part, held, settings).run(on_duplicate)
+                    taken = take_sketches(sketches, chosen, settings.config)
+                    found += _InTurn(change, part, taken, settings).run(on_duplicate)
                     advance(chosen.size)
         rows = [
             (doc_id, True, None, None)
@@ -254,9 +254,9 @@ class _InTurn:
         self._sketches = sketches
         self._settings = settings
         threshold = settings.config.threshold
-        held = find(change, sketches, threshold, settings)
-        self._ranked = rank(change, held, len(batch.ids), None, None)
-        own = find(_Held(sketches), sketches, threshold, settings)
+        found_stored = find(change, sketches, threshold, settings)
+        self._ranked = rank(change, found_stored, len(batch.ids), None, None)
+        own = find(_InMemory(sketches), sketches, threshold, settings)
         self._own = _by_query(own, len(batch.ids))
         self._documents: dict[int, Document] = {}  # by index in the batch: stored so far
         self._gone: set[int] = set()  # numbers that were replaced
@@ -313,7 +313,7 @@ class _InTurn:
         self._documents[at] = document
 
 
-class _Held:
+class _InMemory:
     """Documents in memory, looked up like those of a store."""
 
     def __init__(self, sketches: Sketches) -> None:
@@ -321,9 +321,11 @@ class _Held:
 
     def look_up(self, asked: Sketches, threshold: float, _: int) -> Iterator[Candidates]:
         """Find the documents that share a band key."""
-        held = self._sketches
-        queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
-        yield Candidates(queries, docs, np.arange(held.sizes.size), held)
+        own_sketches = self._sketches
+        queries, docs = lookup.scan(
+            asked.keys, asked.sizes, own_sketches.keys, own_sketches.sizes, threshold
+        )
+        yield Candidates(queries, docs, np.arange(own_sketches.sizes.size), own_sketches)
 
 
 def _by_query(found: FoundDocuments, num_queries: int) -> list[list[tuple[int, float]]]:
@@ -371,11 +373,11 @@ def put_many(
 def make_room(change: Change, ids: Sequence[str], facts: Facts) -> list[str]:
     """Remove the documents and aliases that have these ids; return the outcome of putting each id in turn."""
     numbers = change.numbers_of(ids)
-    held = change.fetch(numbers.values())
-    own = [document for document in held.values() if document.doc_id in numbers]
+    fetched = change.fetch(numbers.values())
+    own = [document for document in fetched.values() if document.doc_id in numbers]
     aliases: dict[int, set[str]] = defaultdict(set)
     for doc_id, number in numbers.items():
-        if held[number].doc_id != doc_id:
+        if fetched[number].doc_id != doc_id:
             aliases[number].add(doc_id)
 
     outcomes: list[str] = []
@@ -393,7 +395,7 @@ def make_room(change: Change, ids: Sequence[str], facts: Facts) -> list[str]:
             known -= aliases.pop(number)
 
     for doc_id, number in numbers.items():
-        if held[number].doc_id != doc_id:
+        if fetched[number].doc_id != doc_id:
             change.unlink(doc_id)
     change.remove(own)
     return outcomes
@@ -425,10 +427,10 @@ def _last_of_each(ids: Sequence[str]) -> list[int]:
 def remove(change: Change, ids: Sequence[str]) -> int:
     """Remove documents and aliases; return how many of the ids existed."""
     found = change.numbers_of(ids)
-    held = change.fetch(found.values())
-    own = [document for document in held.values() if document.doc_id in found]
+    fetched = change.fetch(found.values())
+    own = [document for document in fetched.values() if document.doc_id in found]
     for doc_id, number in found.items():
-        if held[number].doc_id != doc_id:
+        if fetched[number].doc_id != doc_id:
             change.unlink(doc_id)
     change.remove(own)
     return len(found)
@@ -452,8 +454,8 @@ def remove_matching(store: Store, is_requested: Requested) -> int:
     def make(change: Change) -> int:
         count = 0
         for first in range(0, len(numbers), _AT_ONCE):
-            held = change.fetch(numbers[first : first + _AT_ONCE]).values()
-            chosen = [document for document in held if is_requested(document)]
+            fetched = change.fetch(numbers[first : first + _AT_ONCE]).values()
+            chosen = [document for document in fetched if is_requested(document)]
             change.remove(chosen)
             count += len(chosen)
         return count
@@ -464,11 +466,11 @@ def remove_matching(store: Store, is_requested: Requested) -> int:
 def get_many(view: StoreView, ids: Sequence[str]) -> dict[str, StoredDocument]:
     """Return the documents that have these ids or aliases, by id or alias."""
     numbers = view.numbers_of(ids)
-    held = view.fetch(set(numbers.values()))
-    aliases = view.aliases_of(held)
+    fetched = view.fetch(set(numbers.values()))
+    aliases = view.aliases_of(fetched)
     stored = {
         number: stored_of(document, view.text_of(number), aliases.get(number, ()))
-        for number, document in held.items()
+        for number, document in fetched.items()
     }
     return {doc_id: stored[numbers[doc_id]] for doc_id in ids if doc_id in numbers}
 
@@ -578,15 +580,17 @@ def merge(change: Change, theirs: StoreView, settings: IndexSettings) -> int:
         live = theirs.fetch(part_numbers.tolist())
         chosen = np.flatnonzero(np.isin(part_numbers, list(live)))
         begin = 0
-        for held in _with_texts(theirs, (live[number] for number in part_numbers[chosen].tolist())):
-            own = chosen[begin : begin + len(held)]
-            begin += len(held)
+        for loaded in _with_texts(
+            theirs, (live[number] for number in part_numbers[chosen].tolist())
+        ):
+            own = chosen[begin : begin + len(loaded)]
+            begin += len(loaded)
             # Segments are not in insertion order, so a document is numbered by its rank among all.
             new_numbers = first + np.searchsorted(numbers, part_numbers[own])
             sketches = with_keys(
                 take_sketches(part, own, settings.config), settings.plan, settings.config
             )
-            _put_renumbered(change, held, new_numbers.tolist(), sketches, settings)
+            _put_renumbered(change, loaded, new_numbers.tolist(), sketches, settings)
         renumbered = first + np.searchsorted(numbers, part_numbers[chosen])
         _link_all(
             change,
@@ -598,18 +602,18 @@ def merge(change: Change, theirs: StoreView, settings: IndexSettings) -> int:
 
 def _put_renumbered(
     change: Change,
-    held: Sequence[tuple[Document, str | None]],
+    loaded: Sequence[tuple[Document, str | None]],
     numbers: Sequence[int],
     sketches: Sketches,
     settings: IndexSettings,
 ) -> None:
     """Store documents of another store, and their texts, under new numbers."""
     documents = []
-    for (document, _), number in zip(held, numbers, strict=True):
+    for (document, _), number in zip(loaded, numbers, strict=True):
         read_payload(document)
         documents.append(document._replace(number=number))
     if settings.store == "text":
-        texts = [text or "" for _, text in held]
+        texts = [text or "" for _, text in loaded]
     else:
         texts = None
     change.put(documents, sketches, texts)

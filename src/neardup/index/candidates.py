@@ -72,14 +72,14 @@ class CandidateSearch:
 
     def _look_up(self, begin: int) -> tuple[I64, I64, int]:
         """Return queries and documents that share a bucket, and the query to go on with."""
-        held = self._segment.arrays
+        stored = self._segment.arrays
         queries, docs, begin, is_sound = lookup.look_up(
             self._asked.keys,
             self._asked.sizes,
-            held["keys"],
-            held["docs"],
-            held["directory"],
-            held["sizes"],
+            stored["keys"],
+            stored["docs"],
+            stored["directory"],
+            stored["sizes"],
             self._threshold,
             begin,
             _PAIRS_AT_ONCE,
@@ -90,9 +90,9 @@ class CandidateSearch:
 
     def _keep_possible(self, queries: I64, docs: I64) -> tuple[I64, I64]:
         """Omit documents whose bitmaps differ too much, for queries that share buckets with many documents."""
-        held = self._segment.arrays
+        stored = self._segment.arrays
         items = self._asked.items
-        if "bitmaps" not in held or not isinstance(items, Sets):
+        if "bitmaps" not in stored or not isinstance(items, Sets):
             return queries, docs
         ends = np.cumsum(np.bincount(queries, minlength=self._asked.sizes.size))
         starts = np.r_[0, ends[:-1]]
@@ -103,7 +103,12 @@ class CandidateSearch:
                 self._segment.request_bitmaps(docs[part])
             shingles = items.shingles[items.ends[query] : items.ends[query + 1]]
             bitmaps.mark_possible(
-                shingles, held["ends"], held["bitmaps"], docs[part], self._threshold, is_kept[part]
+                shingles,
+                stored["ends"],
+                stored["bitmaps"],
+                docs[part],
+                self._threshold,
+                is_kept[part],
             )
         return queries[is_kept], docs[is_kept]
 

@@ -175,10 +175,12 @@ class FolderView:
                     segment.take(chosen),
                 )
         reads.note(asked.sizes.size, blocks)
-        for numbers, held in self._unsorted():
-            queries, docs = lookup.scan(asked.keys, asked.sizes, held.keys, held.sizes, threshold)
+        for numbers, stored in self._unsorted():
+            queries, docs = lookup.scan(
+                asked.keys, asked.sizes, stored.keys, stored.sizes, threshold
+            )
             if docs.size:
-                yield Candidates(queries, docs, numbers, held)
+                yield Candidates(queries, docs, numbers, stored)
 
     def count_shared(self, sets: Sets, threshold: float) -> Iterator[Shared]:
         """Find the documents that share at least `threshold` of the smaller set with each query."""
@@ -195,11 +197,11 @@ class FolderView:
         keys, owners = set_postings(sets)
         directory = directory_of([keys], keys.size)
         sizes = np.diff(sets.ends)
-        for numbers, held in self._unsorted():
+        for numbers, stored in self._unsorted():
             docs, queries, counts, _ = lookup.count_shared(
-                held.items, keys, owners, directory, sizes, threshold
+                stored.items, keys, owners, directory, sizes, threshold
             )
-            yield Shared(queries, numbers[docs], counts, held.sizes[docs])
+            yield Shared(queries, numbers[docs], counts, stored.sizes[docs])
 
     def _segments(self) -> list[Segment]:
         return self._files.segments_of(self)
@@ -219,9 +221,9 @@ class FolderView:
     def _unsorted(self) -> Iterator[tuple[I64, Sketches]]:
         """The documents that are not yet in a segment."""
         unflushed = self._files.unflushed_of(self)
-        numbers, held = unflushed.refresh(self.tables, self._first_own, self._files.layout)
-        if held is not None:
-            yield numbers, held
+        numbers, stored = unflushed.refresh(self.tables, self._first_own, self._files.layout)
+        if stored is not None:
+            yield numbers, stored
 
     def fetch(self, numbers: Iterable[int]) -> dict[int, Document]:
         """Return the documents of these numbers."""
@@ -427,9 +429,9 @@ class FolderChange(FolderView):
         self._remove_expired({number for number, _ in self.tables.numbers_of(ids).values()})
 
     def _remove_expired(self, numbers: Iterable[int]) -> None:
-        held = self.tables.fetch(numbers, -math.inf).values()
+        fetched = self.tables.fetch(numbers, -math.inf).values()
         self.num_documents -= self.tables.remove(
-            document for document in held if document.is_expired(self.now)
+            document for document in fetched if document.is_expired(self.now)
         )
 
     def remove(self, documents: Iterable[Document]) -> None:

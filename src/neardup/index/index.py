@@ -345,8 +345,8 @@ class Index(ReadableIndex):
         sketches = self._sketch(text)
 
         def make(change: Change) -> None:
-            held = change.fetch(change.numbers_of([document.doc_id]).values())
-            own = [entry for entry in held.values() if entry.doc_id == document.doc_id]
+            fetched = change.fetch(change.numbers_of([document.doc_id]).values())
+            own = [entry for entry in fetched.values() if entry.doc_id == document.doc_id]
             if not own:
                 raise unknown(document.doc_id)
             change.remove(own)

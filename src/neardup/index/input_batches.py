@@ -116,7 +116,7 @@ def _batches(
 ) -> Iterator[Batch]:
     paths = paths_of(source)
     if paths is None:
-        return _held_batches(source, ids, config, facts, named=named)
+        return _batches_in_memory(source, ids, config, facts, named=named)
     if ids is not None:
         raise ConfigError(
             "`ids` must be left out for files", hint="id_column= names the column with the ids"
@@ -124,7 +124,7 @@ def _batches(
     facts.check_files()
     if len(paths) == 1 and finished_run.is_run(Path(paths[0])):
         kept, columns = _kept_of(Path(paths[0]), config)
-        return _held_batches(kept, None, columns, facts, named=named)
+        return _batches_in_memory(kept, None, columns, facts, named=named)
     return _file_batches(paths, config, facts)
 
 
@@ -157,7 +157,7 @@ def _check_dimension(read: in_memory.InMemorySource, config: Config) -> None:
         )
 
 
-def _held_batches(
+def _batches_in_memory(
     source: Any, ids: Sequence[Any] | None, config: Config, facts: FactSource, *, named: bool
 ) -> Iterator[Batch]:
     source, keyed = _without_keys(source, config, facts)

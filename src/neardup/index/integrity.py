@@ -117,12 +117,12 @@ def _check_segment(
 
 def _check_complete(tables: Tables, compared: list[I64]) -> Iterator[str]:
     """Check that every document has exactly one sketch."""
-    held = np.concatenate([np.empty(0, np.int64), *compared])
-    if np.unique(held).size != held.size:
+    listed = np.concatenate([np.empty(0, np.int64), *compared])
+    if np.unique(listed).size != listed.size:
         yield "a document is in two segments"
     numbers = np.fromiter(
         (number for (number,) in tables.connection.execute("SELECT number FROM documents")),
         np.int64,
     )
-    if missing := int((~np.isin(numbers, held)).sum()):
+    if missing := int((~np.isin(numbers, listed)).sum()):
         yield f"{missing:,} documents without stored shingles, signature or vector"

@@ -207,7 +207,7 @@ def _sorted_postings(
 ) -> Iterator[tuple[Any, Any]]:
     """Iterate over the postings of all segments in key order, except of dead documents; a bounded number a step."""
     keys = [segment.arrays[names.keys] for segment in segments]
-    sizes = np.array([held.size for held in keys], np.int64)
+    sizes = np.array([segment_keys.size for segment_keys in keys], np.int64)
     starts = np.zeros(len(segments), np.int64)
     while (starts < sizes).any():
         ranges, next_key = _ranges_below(keys, starts, sizes)
@@ -216,8 +216,8 @@ def _sorted_postings(
             yield _sorted_range(segments, renumbered, names, ranges)
         else:
             ranges = [
-                (int(at), _stop_of(held, int(at), next_key))
-                for held, at in zip(keys, starts, strict=True)
+                (int(at), _stop_of(segment_keys, int(at), next_key))
+                for segment_keys, at in zip(keys, starts, strict=True)
             ]
             stops = np.array([stop for _, stop in ranges], np.int64)
             yield from _postings_of_one_key(segments, renumbered, names, ranges)
@@ -231,14 +231,16 @@ def _ranges_below(
     left = sizes - starts
     windows = starts + np.minimum(left, 1 + left * _POSTINGS_AT_ONCE // left.sum())
     lasts = [
-        held[stop - 1] for held, stop, size in zip(keys, windows, sizes, strict=True) if stop < size
+        segment_keys[stop - 1]
+        for segment_keys, stop, size in zip(keys, windows, sizes, strict=True)
+        if stop < size
     ]
     if not lasts:
         return list(zip(starts.tolist(), windows.tolist(), strict=True)), None
     bound = min(lasts)
     ranges = []
-    for held, start, stop in zip(keys, starts.tolist(), windows.tolist(), strict=True):
-        ranges.append((start, start + int(np.searchsorted(held[start:stop], bound))))
+    for segment_keys, start, stop in zip(keys, starts.tolist(), windows.tolist(), strict=True):
+        ranges.append((start, start + int(np.searchsorted(segment_keys[start:stop], bound))))
     return ranges, bound
 
 

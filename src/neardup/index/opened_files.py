@@ -95,10 +95,10 @@ class OpenedFiles:
         opened_for, opened = self._segments
         if opened_for == key:
             return opened
-        held = {(segment.path.name, segment.digest): segment for segment in opened}
+        by_name = {(segment.path.name, segment.digest): segment for segment in opened}
         found: list[Segment] = []
         for name, num_docs, digest in view.tables.segments():
-            segment = held.get((name, digest)) or self._open_segment(name, digest)
+            segment = by_name.get((name, digest)) or self._open_segment(name, digest)
             if segment.num_docs != num_docs:
                 raise damaged(
                     f"the segment {name} has {segment.num_docs:,} documents instead of {num_docs:,}"

@@ -52,12 +52,12 @@ def find_lost(tables: Tables, segments: Path, layout: Layout) -> RepairPlan:
     """Find the segments and unflushed rows that are missing or damaged, and the documents that only they had."""
     dropped: list[tuple[Any, str]] = []
     dropped_unflushed: list[int] = []
-    held: list[I64] = [np.empty(0, np.int64)]
+    sound: list[I64] = [np.empty(0, np.int64)]
     for row in tables.connection.execute(
         "SELECT name, documents, digest FROM runs ORDER BY place"
     ).fetchall():
         try:
-            held.append(_sound_numbers(row, segments, layout))
+            sound.append(_sound_numbers(row, segments, layout))
         except FileNotFoundError:
             dropped.append((row[0], f"the segment {row[0]} is missing"))
         except (DataError, OSError) as error:
@@ -65,11 +65,11 @@ def find_lost(tables: Tables, segments: Path, layout: Layout) -> RepairPlan:
     for row in tables.connection.execute("SELECT number, sketch, digest FROM fresh"):
         try:
             from_bytes(row[:1], [unflushed_row(row)], layout)
-            held.append(np.array(row[:1], np.int64))
+            sound.append(np.array(row[:1], np.int64))
         except DataError:
             dropped_unflushed.append(row[0])
     numbers = [number for (number,) in tables.connection.execute("SELECT number FROM documents")]
-    lost = np.setdiff1d(np.array(numbers, np.int64), np.concatenate(held))
+    lost = np.setdiff1d(np.array(numbers, np.int64), np.concatenate(sound))
     return RepairPlan(dropped, dropped_unflushed, lost)
 
 

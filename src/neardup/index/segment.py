@@ -431,8 +431,8 @@ class Segment:
 
     def count_shared(self, sets: Sets, threshold: float) -> tuple[I64, I64, I64]:
         """Return sets, documents and shared shingles, if these are a large enough share of the smaller of the two."""
-        held = [self.arrays[name] for name in SET_POSTINGS]
-        *found, is_sound = lookup.count_shared(sets, *held, self.arrays["sizes"], threshold)
+        set_columns = [self.arrays[name] for name in SET_POSTINGS]
+        *found, is_sound = lookup.count_shared(sets, *set_columns, self.arrays["sizes"], threshold)
         if not is_sound:
             raise damaged(f"a posting of {self.path} points to no document")
         return found[0], found[1], found[2]

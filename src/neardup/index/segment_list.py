@@ -86,8 +86,8 @@ def replace_segments(
 def remove_expired(numbers: Sequence[int], now: float, tables: Tables) -> None:
     """Remove those of these documents that have expired."""
     state = tables.state()
-    held = tables.fetch(numbers, -np.inf).values()
+    fetched = tables.fetch(numbers, -np.inf).values()
     expired = [
-        document for document in held if document.expires is not None and document.expires <= now
+        document for document in fetched if document.expires is not None and document.expires <= now
     ]
     tables.set_state(state.next_number, state.generation, state.documents - tables.remove(expired))

@@ -271,11 +271,11 @@ class GrowingSketches:
     def _extend(self, name: str, array: Any) -> None:
         used = self._used.get(name, 0)
         needed = used + array.shape[0]
-        held = self._buffers.get(name)
-        if held is None or held.shape[0] < needed:
+        previous = self._buffers.get(name)
+        if previous is None or previous.shape[0] < needed:
             grown = np.empty((max(64, 2 * needed), *array.shape[1:]), array.dtype)
-            if held is not None:
-                grown[:used] = held[:used]
+            if previous is not None:
+                grown[:used] = previous[:used]
             self._buffers[name] = grown
         self._buffers[name][used:needed] = array
         self._used[name] = needed

@@ -131,8 +131,8 @@ def _sharing(view: StoreView, sets: Sets, settings: IndexSettings) -> Iterator[S
     keys, owners = set_postings(sets)
     directory = directory_of([keys], keys.size)
     sizes: I64 = np.diff(sets.ends)
-    for numbers, held in view.sketches():
+    for numbers, stored in view.sketches():
         docs, queries, counts, _ = lookup.count_shared(
-            held.items, keys, owners, directory, sizes, _MIN_SHARE
+            stored.items, keys, owners, directory, sizes, _MIN_SHARE
         )
-        yield Shared(queries, numbers[docs], counts, held.sizes[docs])
+        yield Shared(queries, numbers[docs], counts, stored.sizes[docs])

@@ -458,8 +458,10 @@ def audited_memory(
         own = pc.add(own, num_references)
         if not (may_be_against and num_references):
             return own
-        ahead = table.column(row) if has_rows else pc.index_in(ids, reference_ids).cast(pa.int64())
-        return pc.if_else(table.column("is_against"), ahead, own)
+        reference = (
+            table.column(row) if has_rows else pc.index_in(ids, reference_ids).cast(pa.int64())
+        )
+        return pc.if_else(table.column("is_against"), reference, own)
 
     def reported(
         table: pa.Table, own: tuple[str, str], other: tuple[str, str]

@@ -60,8 +60,10 @@ def find_containment(
         _check_size(engine.total(sketches, "num_shingles", where), "all documents")
 
     def make_step() -> BatchStep:
-        held = engine.collect_below(sketches, _COLUMNS, num_references if only_against else _NO_ROW)
-        rows, groups, sets = collect_sets(held.to_batches(), 0)
+        collected = engine.collect_below(
+            sketches, _COLUMNS, num_references if only_against else _NO_ROW
+        )
+        rows, groups, sets = collect_sets(collected.to_batches(), 0)
         if only_against:
             return partial(
                 _find_either,

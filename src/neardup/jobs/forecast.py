@@ -275,7 +275,7 @@ def _try(take: TakeSample, most_bytes: int, config: Config) -> _Trial:
     began = time.perf_counter()
     contents = _contents(sample, config)
     if is_open(config):
-        plan = decide(contents, plan, is_held=holds_items(config))
+        plan = decide(contents, plan, is_cached=holds_items(config))
     forecasts = tuple(
         _forecast(sample, contents, overhead, *tried)
         for overhead, tried in zip(overheads, _possible(config), strict=True)
@@ -293,7 +293,7 @@ def _warm_up(sample: ForecastSample, config: Config) -> list[float]:
         for _ in range(2):  # the first run loads the kernels
             began = time.perf_counter()
             find = pipeline_for(asked)
-            find(_held(few.documents), plan, asked, LocalEngine(config.threads), Watch())
+            find(_in_memory(few.documents), plan, asked, LocalEngine(config.threads), Watch())
         overheads.append(time.perf_counter() - began)
     return overheads
 
@@ -324,7 +324,7 @@ def _contents(sample: ForecastSample, config: Config) -> Contents:
         config, method="auto", threshold=threshold, recall=0.5, bands=None, rows=None, audit=False
     )
     found = pipeline.measure_contents(
-        _held(sample.documents), plan_for(asked), asked, LocalEngine(config.threads)
+        _in_memory(sample.documents), plan_for(asked), asked, LocalEngine(config.threads)
     )
     scaled = {
         name: round(value * sample.scale) for name, value in dataclasses.asdict(found).items()
@@ -358,7 +358,7 @@ def _few_enough(sample: ForecastSample, plan: Plan) -> ForecastSample:
     )
 
 
-def _held(documents: pa.Table) -> InMemoryDocuments:
+def _in_memory(documents: pa.Table) -> InMemoryDocuments:
     return InMemoryDocuments(documents, documents.num_rows)
 
 
@@ -373,7 +373,7 @@ def _forecast(
     growth = sample.scale if is_quadratic else 1.0
     began = time.perf_counter()
     outcome = pipeline_for(config)(
-        _held(sample.documents), plan, config, LocalEngine(config.threads), Watch()
+        _in_memory(sample.documents), plan, config, LocalEngine(config.threads), Watch()
     )
     pairs = sum(batch.num_rows for batch in outcome.row_pairs or ()) or outcome.selection.num_rows
     seconds = time.perf_counter() - began

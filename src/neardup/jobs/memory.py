@@ -38,16 +38,18 @@ def read_memory(
 
         write_texts_in_memory(read, config)
     if config.against:
-        from neardup.io.documents import references as ahead  # few runs have any
+        from neardup.io.documents import references as reference_files  # few runs have any
 
         with watch.stage("read"):
             if against is None:
-                references = ahead.read_reference_files(kept_of_runs(config.against), config)
+                references = reference_files.read_reference_files(
+                    kept_of_runs(config.against), config
+                )
             else:
                 if isinstance(source, in_memory.ItemSets):
                     against = in_memory.ItemSets(against)
-                references = ahead.read_references(against, config)
-            read = ahead.with_references(read, references)
+                references = reference_files.read_references(against, config)
+            read = reference_files.with_references(read, references)
     run = MemoryRun(read=read, config=config, plan=plan_for(config))
     if config.weights is not None:
         from neardup.jobs.idf_weights import count_shingles  # few runs weigh shingles

@@ -105,9 +105,9 @@ def search_files(
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="neardup-")))
         if queries is None:
-            held = prepare(inputs, config, folder)
-            own = (engine or open_engine(held.config, 0)).begin()
-            return _answer_all(held, wanted, own, watch)
+            prepared = prepare(inputs, config, folder)
+            own = (engine or open_engine(prepared.config, 0)).begin()
+            return _answer_all(prepared, wanted, own, watch)
         with watch.stage("read"):
             files = find_files(inputs, config, watch.warn)
             if target is not None:

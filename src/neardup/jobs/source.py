@@ -101,7 +101,7 @@ class Against(NamedTuple):
 
 
 # What the settings hold instead of documents in memory.
-HELD_AGAINST: Final = "(in memory)"
+IN_MEMORY_AGAINST: Final = "(in memory)"
 
 
 def taken_against(settings: Any, items: Any = None) -> Against:
@@ -111,7 +111,7 @@ def taken_against(settings: Any, items: Any = None) -> Against:
     value = settings.get("against")
     if not _is_in_memory(value):
         return Against(None)
-    settings["against"] = (HELD_AGAINST,)
+    settings["against"] = (IN_MEMORY_AGAINST,)
     return Against(value)
 
 
@@ -122,9 +122,9 @@ def _is_in_memory(value: Any) -> bool:
     return value is not None and not isinstance(value, plain)
 
 
-def check_held(config: Config, against: Against) -> None:
+def check_against_given(config: Config, against: Against) -> None:
     """Raise if settings of an earlier run are used again without the documents that it was given."""
-    if HELD_AGAINST in config.against and not against.is_in_memory:
+    if IN_MEMORY_AGAINST in config.against and not against.is_in_memory:
         raise ConfigError(
             "`against` was a source in memory, which settings do not hold",
             hint="pass it again: against=...",

@@ -160,11 +160,11 @@ def _load(scratch, shingles, start, stop, doc):
     state[1] = last
     state[2] = AS_TABLE
     if steps < 0:
-        _order_held(scratch, shingles, start, stop)
+        _order_scratch(scratch, shingles, start, stop)
 
 
 @uncounted
-def _order_held(scratch, shingles, start, stop):
+def _order_scratch(scratch, shingles, start, stop):
     """Convert the set in the scratch table to a sorted one."""
     table, spare, state = scratch
     _order(table, spare, shingles, start, stop)
@@ -189,7 +189,7 @@ def _jaccard(sets, scratch, doc, other, least):
             table, capacity_for(size_a), shingles, ends[other], ends[other + 1], needed
         )
         if steps < 0:
-            _order_held(scratch, shingles, ends[doc], ends[doc + 1])
+            _order_scratch(scratch, shingles, ends[doc], ends[doc + 1])
     if state[2] == IN_ORDER:
         overlap = _ordered_overlap(table, size_a, shingles, ends[other], ends[other + 1], needed)
     return overlap / (size_a + size_b - overlap) if overlap >= 0 else -1.0

@@ -144,8 +144,8 @@ def items(contents: pa.Array, config: Config) -> Sets:
         return collect_texts(contents, config).sets
     ends: I64 = np.cumsum(np.r_[0, contents.sizes.to_numpy()], dtype=np.int64)
     gathered = np.empty(ends[-1], np.uint64)
-    held = contents.values.to_numpy().view(np.uint64)
-    distinct.gather_sets(held, contents.offsets.to_numpy(), gathered, ends)
+    in_place = contents.values.to_numpy().view(np.uint64)
+    distinct.gather_sets(in_place, contents.offsets.to_numpy(), gathered, ends)
     return Sets(gathered, ends)
 
 

@@ -180,10 +180,10 @@ class BenchSearch(ItemSearch):
         weights = items.weights[order]
         before = np.cumsum(weights) - weights
         # Of the words of an item in this order: the weight of those ahead of each, and the heaviest.
-        ahead = before - before[self._ends[owners]]
+        preceding = before - before[self._ends[owners]]
         heaviest = weights[self._ends[owners]]
         needed = (self.totals - items.least)[owners] + heaviest
-        is_probe = (ahead <= needed) & ~self.is_too_short[owners]
+        is_probe = (preceding <= needed) & ~self.is_too_short[owners]
         # Words are in order of items and positions.
         chosen = np.sort(order[is_probe])
         words = items.words[chosen]

@@ -23,7 +23,7 @@ from neardup.search.spans import NO_PASSAGES, Passages, Spans
 
 I64 = npt.NDArray[np.int64]
 # Texts of passages that are kept in memory however little of it is left; more go to a file, if there is a folder.
-_HELD_BYTES = 8 << 20
+_CACHED_BYTES = 8 << 20
 # Reading a page of a mapped file maps its neighbours, too: so many texts at once map some 32 MB.
 _TEXTS_AT_ONCE = 512
 
@@ -48,11 +48,11 @@ class PassageTexts:
 
     def __init__(self, size: int, folder: Path | None, room: int = 0) -> None:
         """Take the number of texts, the folder for those that do not fit in memory, and the memory for them."""
-        self._room = max(room, _HELD_BYTES)
+        self._room = max(room, _CACHED_BYTES)
         self._offsets = np.zeros(size, np.int64)
         self._sizes = np.zeros(size, np.int64)
         self._folder = folder
-        self._held = bytearray()
+        self._cached = bytearray()
         self._num_written = 0
         self._mapped: mmap.mmap | None = None
         self._lock = threading.Lock()
@@ -60,21 +60,23 @@ class PassageTexts:
     def put(self, numbers: slice, content: bytes, sizes: I64) -> None:
         """Add the texts of consecutive passages, end to end."""
         with self._lock:
-            self._offsets[numbers] = self._num_written + len(self._held) + np.cumsum(sizes) - sizes
+            self._offsets[numbers] = (
+                self._num_written + len(self._cached) + np.cumsum(sizes) - sizes
+            )
             self._sizes[numbers] = sizes
-            self._held += content
-            if self._folder is not None and len(self._held) > self._room:
+            self._cached += content
+            if self._folder is not None and len(self._cached) > self._room:
                 self._write()
                 # Now a file is mapped anyway, so that holding more of it would save nothing.
-                self._room = _HELD_BYTES
+                self._room = _CACHED_BYTES
 
     def _write(self) -> None:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_pieces(self._folder / "texts", self._held, "ab" if self._num_written else "wb")
-        self._num_written += len(self._held)
-        self._held = bytearray()
+        write_pieces(self._folder / "texts", self._cached, "ab" if self._num_written else "wb")
+        self._num_written += len(self._cached)
+        self._cached = bytearray()
 
     def take(self, numbers: I64) -> pa.Array:
         """Return the texts of some passages."""
@@ -99,10 +101,10 @@ class PassageTexts:
 
     def _source(self) -> npt.NDArray[np.uint8]:
         if self._folder is None or not self._num_written:
-            held = np.frombuffer(self._held, np.uint8)
-            held.flags.writeable = False
-            return held
-        if self._held:
+            cached = np.frombuffer(self._cached, np.uint8)
+            cached.flags.writeable = False
+            return cached
+        if self._cached:
             self._write()
         if self._mapped is None:
             with (self._folder / "texts").open("rb") as file:

@@ -332,14 +332,14 @@ class _BundleStore:
         self.num_parts = 1 << self._bits
         files = [arrays.file(f"bundles-{part}") for part in range(self.num_parts)]
         self._files = [file for file in files if file is not None]
-        self._held: list[_Bundles] = []
+        self._cached: list[_Bundles] = []
         self._lock = threading.Lock()
 
     def put(self, bundles: _Bundles) -> None:
         """Add bundles."""
         if not self._bits or not self._files:
             with self._lock:
-                self._held.append(bundles)
+                self._cached.append(bundles)
             return
         packed = np.empty(bundles.keys.size, _PACKED)
         for name, column in zip(_Bundles._fields, bundles, strict=True):
@@ -356,9 +356,9 @@ class _BundleStore:
     def take(self, part: int) -> _Bundles:
         """Return the bundles of a part, in input order, and release them."""
         if not self._bits or not self._files:
-            held = [_Bundles.room(0), *self._held]
-            self._held = []
-            columns: list[Any] = _concatenated(held, _Bundles._fields)
+            cached = [_Bundles.room(0), *self._cached]
+            self._cached = []
+            columns: list[Any] = _concatenated(cached, _Bundles._fields)
         else:
             packed = np.fromfile(self._files[part], _PACKED)
             self._files[part].unlink()

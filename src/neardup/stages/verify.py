@@ -40,7 +40,7 @@ def verify(
     the documents that are done. `put` takes the pairs as they are found, as schema.PARTNERED;
     without it they are lists of the result.
     """
-    held: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     documents = prepare(batch, plan, config)
     docs = np.arange(batch.num_rows)
     components = batch.column("component").to_numpy()
@@ -51,7 +51,7 @@ def verify(
     initial = initial_state(roles_within(is_reference, config))
     with (tally or Tally()).counter(batch.num_rows) as walked:
         outcome, num_pairs = compare(
-            documents, component_ends, plan, config, initial, walked, put or held.append
+            documents, component_ends, plan, config, initial, walked, put or collected.append
         )
     matches = outcome.matches
     values = outcome.values
@@ -67,7 +67,7 @@ def verify(
         is_kept=is_kept,
         compared=outcome.compared,
         num_found=num_pairs if config.pairs else ~is_kept,
-        pairs=held,
+        pairs=collected,
     )
 
 

@@ -153,17 +153,17 @@ def _unknown(block: pa.RecordBatch, outcomes: list[_Outcome], put: PutPairs | No
 
 def _merged(batches: Iterable[pa.RecordBatch], block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Merge batches up to the size of a block, because each comparison costs time for the whole block."""
-    held: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     for batch in batches:
-        merged = [*held, batch]
+        merged = [*collected, batch]
         num_rows = sum(part.num_rows for part in merged)
         num_bytes = sum(part.nbytes for part in merged)
-        if held and (num_rows > block.num_rows or num_bytes > block.nbytes):
-            yield schema.one_batch(held, batch.schema)
+        if collected and (num_rows > block.num_rows or num_bytes > block.nbytes):
+            yield schema.one_batch(collected, batch.schema)
             merged = [batch]
-        held = merged
-    if held:
-        yield schema.one_batch(held, held[0].schema)
+        collected = merged
+    if collected:
+        yield schema.one_batch(collected, collected[0].schema)
 
 
 def _compare_with_kept(

@@ -75,15 +75,15 @@ def lsh_seconds(contents: Contents, plan: Plan) -> float:
     return _first_pass(contents) + links + contents.linked_shingles * _VERIFY_SHINGLE
 
 
-def exact_seconds(contents: Contents, *, is_held: bool) -> float:
+def exact_seconds(contents: Contents, *, is_cached: bool) -> float:
     """Return the time of the exact join, including the first pass of LSH.
 
     Args:
         contents: what there is to compare.
-        is_held: whether the sets are kept in memory from the first pass on, or computed a second
+        is_cached: whether the sets are kept in memory from the first pass on, or computed a second
             time.
     """
-    sets = 0.0 if is_held else contents.shingles * _COLLECT_SHINGLE
+    sets = 0.0 if is_cached else contents.shingles * _COLLECT_SHINGLE
     joined = contents.shingles * _COUNT_SHINGLE + contents.postings * _POSTING
     verified = (
         contents.linked_documents * _MEET_DOCUMENT + contents.linked_shingles * _VERIFY_SHINGLE
@@ -91,33 +91,33 @@ def exact_seconds(contents: Contents, *, is_held: bool) -> float:
     return _first_pass(contents) + sets + joined + verified
 
 
-def worst_seconds(contents: Contents, *, is_held: bool) -> float:
+def worst_seconds(contents: Contents, *, is_cached: bool) -> float:
     """Return the time of the exact join if it has to compare every two of the documents that it links."""
     compared = contents.linked_documents * contents.linked_shingles / 2
-    return exact_seconds(contents, is_held=is_held) + compared * _COMPARE_SHINGLE
+    return exact_seconds(contents, is_cached=is_cached) + compared * _COMPARE_SHINGLE
 
 
 def _first_pass(contents: Contents) -> float:
     return _RUN + contents.shingles * _SKETCH_SHINGLE
 
 
-def choose(contents: Contents, plan: Plan, *, is_held: bool) -> Choice:
+def choose(contents: Contents, plan: Plan, *, is_cached: bool) -> Choice:
     """Choose the exact join if it costs at most FAIR_PRICE times as much as LSH, or at most SMALL_COST.
 
     Args:
         contents: what there is to compare; beyond MAX_SHINGLES its postings do not matter.
         plan: bands and rows of LSH.
-        is_held: as for `exact_seconds`.
+        is_cached: as for `exact_seconds`.
     """
     if contents.shingles > MAX_SHINGLES:
         limit = f"{MAX_SHINGLES / 1e6:.0f} M"
         reason = f"LSH: {_millions(contents)} exceed the {limit} that the exact join can handle"
         return Choice(method="lsh", reason=reason)
-    price = exact_seconds(contents, is_held=is_held) / lsh_seconds(contents, plan)
+    price = exact_seconds(contents, is_cached=is_cached) / lsh_seconds(contents, plan)
     if price <= FAIR_PRICE:
         reason = f"exact join: it finds every pair at {price:.1f} times the cost of LSH ({_millions(contents)})"
         return Choice(method="exact", reason=reason)
-    if worst_seconds(contents, is_held=is_held) <= SMALL_COST:
+    if worst_seconds(contents, is_cached=is_cached) <= SMALL_COST:
         reason = (
             f"exact join: it finds every pair, and the documents are few ({_millions(contents)})"
         )
@@ -154,12 +154,12 @@ def choose_all_pairs(contents: Contents, plan: Plan) -> Choice:
     return Choice(method="lsh", reason=reason)
 
 
-def decide(contents: Contents, plan: Plan, *, is_held: bool) -> Plan:
+def decide(contents: Contents, plan: Plan, *, is_cached: bool) -> Plan:
     """Return the plan of the chosen method, with the reason; arguments as for `choose`."""
     if plan.measure in _OPERATIONS:
         choice = choose_all_pairs(contents, plan)
     else:
-        choice = choose(contents, plan, is_held=is_held)
+        choice = choose(contents, plan, is_cached=is_cached)
     return dataclasses.replace(
         as_exact(plan) if choice.method == "exact" else plan, reason=choice.reason
     )

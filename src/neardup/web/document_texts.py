@@ -31,7 +31,7 @@ MAX_CHARACTERS: Final = 50_000
 _MAX_COMPARED: Final = 1 << 20
 # Once this many bytes of text are held for a page, it gets only the first characters of further
 # texts.
-_MAX_HELD: Final = 128 << 20
+_MAX_CACHED: Final = 128 << 20
 _FIRST_CHARACTERS: Final = 2_000
 
 
@@ -135,7 +135,7 @@ def gather(run: RunView, wanted: I64) -> Gathered:
     """Read all documents once, for the texts of some (ascending keys)."""
     found = Gathered({}, {}, {}, {}, {}, 0)
     removed = run.removals.keys[run.by_key]
-    held = 0
+    cached = 0
     compared = ComparedTexts(run.report)
     for keys, texts, groups in scan(run):
         found.removed_bytes += int(text_bytes(texts)[_which(keys, removed)].sum())
@@ -148,14 +148,14 @@ def gather(run: RunView, wanted: I64) -> Gathered:
             keys[at].tolist(), chosen.cast(pa.large_binary()), sizes.tolist(), strict=True
         ):
             raw = content.as_py()
-            text = make_text(raw, MAX_CHARACTERS if held < _MAX_HELD else _FIRST_CHARACTERS)
+            text = make_text(raw, MAX_CHARACTERS if cached < _MAX_CACHED else _FIRST_CHARACTERS)
             found.texts[key] = text
             found.num_shingles[key] = size
             found.num_words[key] = count_words(raw)
             found.groups[key] = int(groups[np.searchsorted(keys, key)])
-            if len(raw) <= _MAX_COMPARED and held < _MAX_HELD:
+            if len(raw) <= _MAX_COMPARED and cached < _MAX_CACHED:
                 found.contents[key] = raw
-                held += len(raw)
+                cached += len(raw)
     return found
 
 

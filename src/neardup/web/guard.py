@@ -34,7 +34,7 @@ class Limits:
 
     A request takes one of `most_at_once` slots only while its answer is computed. While its body is
     read, and while its answer is sent, it waits for the client: it takes none, and its bytes count
-    towards `most_held_bytes`.
+    towards `max_pending_bytes`.
     """
 
     most_at_once: int = 16
@@ -42,7 +42,7 @@ class Limits:
     most_bodies: int = 64
     body_seconds: float = 10.0
     sending_seconds: float = 30.0
-    most_held_bytes: int = 128_000_000
+    max_pending_bytes: int = 128_000_000
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -132,7 +132,7 @@ class Guard:
         self._limits = limits
         self._running = 0
         self._bodies = 0
-        self._held_bytes = 0
+        self._pending_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -182,7 +182,7 @@ class Guard:
             ) from error
         finally:
             self._bodies -= 1
-            self._held_bytes -= len(body)
+            self._pending_bytes -= len(body)
         return bytes(body)
 
     async def _receive_into(self, body: bytearray, receive: Receive) -> None:
@@ -194,16 +194,16 @@ class Guard:
             part = message.get("body", b"")
             if len(body) + len(part) > MAX_BODY:
                 raise _too_large()
-            self._check_held(len(body) + len(part), added=len(part))
+            self._check_pending(len(body) + len(part), added=len(part))
             body += part
-            self._held_bytes += len(part)
+            self._pending_bytes += len(part)
             has_more = message.get("more_body", False)
 
-    def _check_held(self, size: int, *, added: int) -> None:
+    def _check_pending(self, size: int, *, added: int) -> None:
         """Raise if clients hold too many bytes; one of few bytes is always served, as their number is limited."""
-        if size > PIECE and self._held_bytes + added > self._limits.most_held_bytes:
+        if size > PIECE and self._pending_bytes + added > self._limits.max_pending_bytes:
             raise _busy(
-                f"requests and answers of {self._held_bytes:,} bytes are already on their way"
+                f"requests and answers of {self._pending_bytes:,} bytes are already on their way"
             )
 
     async def _answer(self, scope: Scope, body: bytes) -> Answer:
@@ -242,9 +242,9 @@ class Guard:
     async def _send(self, answer: Answer, send: Send, policy: str | None = None) -> None:
         """Send an answer, as fast as the client takes it; policy: what a page in it may load."""
         size = len(answer.body)
-        self._check_held(size, added=size)
+        self._check_pending(size, added=size)
         headers = [*answer.headers, *headers_with(policy or self._policy)]
-        self._held_bytes += size
+        self._pending_bytes += size
         try:
             async with asyncio.timeout(self._limits.sending_seconds):
                 await send(
@@ -259,7 +259,7 @@ class Guard:
         except TimeoutError:
             return  # an unfinished answer ends the connection
         finally:
-            self._held_bytes -= size
+            self._pending_bytes -= size
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

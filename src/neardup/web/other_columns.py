@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 64 << 20
 # The approximate expansion of compressed text.
 _GROWTH: Final = 8
 # Tables are held until they are this large in total.
-_MAX_HELD: Final = 64 << 20
+_MAX_CACHED: Final = 64 << 20
 _MAX_COLUMNS: Final = 20
 _MAX_CHARACTERS: Final = 200
 
@@ -55,8 +55,8 @@ class OtherColumns:
     def _table(self, at: int) -> pa.Table | None:
         if at not in self._tables:
             table = self._read(at)
-            held = sum(own.nbytes for own in self._tables.values() if own is not None)
-            if held + (0 if table is None else table.nbytes) > _MAX_HELD:
+            cached = sum(own.nbytes for own in self._tables.values() if own is not None)
+            if cached + (0 if table is None else table.nbytes) > _MAX_CACHED:
                 self._tables.clear()
             self._tables[at] = table
         return self._tables[at]

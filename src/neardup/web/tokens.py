@@ -98,8 +98,8 @@ class TokenFile:
         if until is not None and until <= time.time():
             raise ConfigError("`expires` is in the past", hint="write a time such as 2031-01-31")
         with self._locked():
-            held = self._read()
-            token_id = _new_id(held)
+            known = self._read()
+            token_id = _new_id(known)
             secret = secrets.token_urlsafe(_SECRET_BYTES)
             salt = secrets.token_bytes(_SALT_BYTES)
             token = Token(
@@ -111,7 +111,7 @@ class TokenFile:
                 salt=base64.b64encode(salt).decode(),
                 digest=base64.b64encode(digest_of(secret, salt)).decode(),
             )
-            self._write({**held, token_id: token})
+            self._write({**known, token_id: token})
         return f"ndup_{token_id}_{secret}", token
 
     def listed(self) -> list[Token]:
@@ -121,14 +121,14 @@ class TokenFile:
     def revoke(self, token_id: str) -> Token:
         """Remove a token by its id, which is also the middle part of the token."""
         with self._locked():
-            held = self._read()
-            if token_id not in held:
+            known = self._read()
+            if token_id not in known:
                 raise DataError(
                     f"there is no token {token_id!r} in {self.path}",
                     hint="`neardup token list` shows the ids",
                 )
-            token = held.pop(token_id)
-            self._write(held)
+            token = known.pop(token_id)
+            self._write(known)
         return token
 
     def find(self, given: str) -> Token | None:
@@ -205,8 +205,8 @@ class TokenFile:
             os.close(file)
 
 
-def _new_id(held: dict[str, Token]) -> str:
-    while (token_id := secrets.token_hex(4)) in held:
+def _new_id(known: dict[str, Token]) -> str:
+    while (token_id := secrets.token_hex(4)) in known:
         pass
     return token_id
 

@@ -196,9 +196,9 @@ def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memor
     tmp_path, monkeypatch, name, content, settings, around
 ):
     del around
-    monkeypatch.setattr(oversize, "most_held", lambda _: 100)
-    monkeypatch.setattr(lines, "most_held", lambda _: 100)
-    monkeypatch.setattr(csv, "most_held", lambda _: 100)
+    monkeypatch.setattr(oversize, "max_row_bytes", lambda _: 100)
+    monkeypatch.setattr(lines, "max_row_bytes", lambda _: 100)
+    monkeypatch.setattr(csv, "max_row_bytes", lambda _: 100)
     monkeypatch.setattr(records, "BATCH_BYTES", 100)
     file = found(tmp_path, name, content(["one", LONG]), **settings)
     with pytest.raises(
@@ -210,6 +210,8 @@ def test_a_document_that_does_not_fit_in_memory_is_an_error_that_names_the_memor
 
 
 def test_more_memory_holds_longer_documents():
-    held = [oversize.most_held(Config(memory=memory)) for memory in ("400MB", "1GB", "8GB", None)]
+    held = [
+        oversize.max_row_bytes(Config(memory=memory)) for memory in ("400MB", "1GB", "8GB", None)
+    ]
     assert held == sorted(held)
     assert held[-2:] == [Config().max_document] * 2

@@ -50,8 +50,8 @@ class Arena:
             if self._size > self._values.size:
                 self._give_up()
                 return NOWHERE
-            held = self._values
-        held[start : start + values.size] = values
+            stored = self._values
+        stored[start : start + values.size] = values
         return start
 
     def expect(self, share: float) -> None:

@@ -40,7 +40,7 @@ from neardup.engines.local.limits import Memory
 from neardup.engines.local.shelves import (
     SHELF_BYTES,
     Verifier,
-    cut_held,
+    cut_in_arena,
     map_shelved,
     plan_shelves,
 )
@@ -53,11 +53,11 @@ from neardup.engines.local.tables import (
     batches_of,
     chosen,
     filtered,
-    held_table,
     num_rows_of,
     part_file,
     read_views,
     sub_schema,
+    table_in_memory,
 )
 from neardup.engines.local.threads import Threads
 from neardup.engines.local.verified import (
@@ -87,7 +87,7 @@ _MIN_BLOCK_BYTES: Final = 8 << 20
 _MAX_RANGES: Final = 32
 # The tables of the first pass, and of verification with all sets in memory.
 _SKETCHES: Final = "sketch"
-_VERIFIED_HELD: Final = "verified/held"
+_VERIFIED_IN_MEMORY: Final = "verified/held"
 
 
 class LocalEngine(Threads, Engine[LocalTable, Bools]):
@@ -172,10 +172,10 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         """Map the sets in memory lazily; if some are missing, read all parts again and store the results."""
         if self._holds_all:
 
-            def held() -> Iterator[pa.RecordBatch]:
+            def stored() -> Iterator[pa.RecordBatch]:
                 return filtered(sketches, ["row", "group", "num_shingles", "held_at"], where)
 
-            return ArenaTable(held, self._arena, step, schema)
+            return ArenaTable(stored, self._arena, step, schema)
 
         def read(part: int) -> Iterator[pa.RecordBatch]:
             return chosen(documents.read(part, no_progress), where)
@@ -366,13 +366,13 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
             most = self._memory.room() // 6
 
         def mapped(
-            view: TableView, number: int, held: Sequence[pa.RecordBatch] | None
+            view: TableView, number: int, cached: Sequence[pa.RecordBatch] | None
         ) -> pa.RecordBatch:
             batches: Iterable[pa.RecordBatch]
-            if held is None:
+            if cached is None:
                 batches = filtered(table, view.columns, where)
             else:
-                batches = held
+                batches = cached
             # No variable holds the batches of the range, so that they are freed before the step
             # begins.
             return step(
@@ -384,9 +384,9 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[pa.RecordBatch]] = deque()
-            for view, held in read_views(table, views, where, num_rows, most):
+            for view, cached in read_views(table, views, where, num_rows, most):
                 for number in range(ranges):
-                    waiting.append(pool.submit(mapped, view, number, held))
+                    waiting.append(pool.submit(mapped, view, number, cached))
                     if len(waiting) > self.threads:
                         yield waiting.popleft().result()
                 advance(1)
@@ -425,18 +425,20 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
         self, table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]
     ) -> Iterator[pa.RecordBatch]:
         """Sort in memory if the rows fit, else on disk."""
-        held = deque[pa.RecordBatch]()
+        collected = deque[pa.RecordBatch]()
         size = 0
         rest = iter(table.to_batches() if isinstance(table, pa.Table) else table)
         room = None if self._memory is None else self._memory.room() // 2
         for batch in rest:
-            held.append(batch)
+            collected.append(batch)
             size += batch.nbytes
             if room is not None and self._workspace is not None and size * _GROUPING_COST > room:
                 folder = self._workspace.folder / "sort"
-                yield from sort_on_disk(chain(drained(held), rest), schema, by, folder, 2 * room)
+                yield from sort_on_disk(
+                    chain(drained(collected), rest), schema, by, folder, 2 * room
+                )
                 return
-        yield from sort_in_memory(held, schema, by)
+        yield from sort_in_memory(collected, schema, by)
 
     def connected_components(self, links: LocalTable, num_rows: int) -> pa.Table:
         """Run union-find over the stream of links: 8 bytes per row, however many links there are."""
@@ -503,12 +505,12 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
             shelf_bytes = min(shelf_bytes, limit)
             store = Shelves(self._workspace.folder / "texts", room // 3)
         shelves = self.checkpoint("shelves", lambda: plan_shelves(members, shelf_bytes, limit))
-        is_held = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
-        if is_held or self.has_verified(_VERIFIED_HELD):
+        is_in_memory = self._holds_all and not pc.any(shelves.column("is_large")).as_py()
+        if is_in_memory or self.has_verified(_VERIFIED_IN_MEMORY):
             with tally.polled():
                 verified = self.verified_checkpoint(
-                    _VERIFIED_HELD,
-                    lambda put: verifier.verify_whole(cut_held(members, self._arena), put),
+                    _VERIFIED_IN_MEMORY,
+                    lambda put: verifier.verify_whole(cut_in_arena(members, self._arena), put),
                 )
             self._arena.give_up()
             return verified
@@ -576,17 +578,17 @@ class LocalEngine(Threads, Engine[LocalTable, Bools]):
     ) -> pa.Table:
         """Materialise a table, on disk if there is a workspace."""
 
-        def make_held() -> pa.Table:
+        def make_in_memory() -> pa.Table:
             table = make()
-            return held_table(
+            return table_in_memory(
                 table if schema is None else self._in_row_order(table, schema), schema
             )
 
         if self._workspace is None:
-            return make_held()
+            return make_in_memory()
 
         def write(path: Path) -> None:
-            table = make_held()
+            table = make_in_memory()
             write_batches(path, iter(table.to_batches()), table.schema)
 
         path = self._workspace.checkpoint(f"{name}.arrow", write)

@@ -35,17 +35,17 @@ def in_range(
 
 def whole_groups(batches: Iterable[pa.RecordBatch], by: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield sorted batches that end at a group boundary: the last group of a batch waits until it is complete."""
-    held: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     for batch in filter(len, batches):
         start = _last_group(batch, by)
-        if held and (start or _key(held[0], by) != _key(batch, by)):
-            yield schemas.one_batch([*held, batch.slice(0, start)], batch.schema)
-            held = []
+        if collected and (start or _key(collected[0], by) != _key(batch, by)):
+            yield schemas.one_batch([*collected, batch.slice(0, start)], batch.schema)
+            collected = []
         elif start:
             yield batch.slice(0, start)
-        held.append(batch.slice(start))
-    if held:
-        yield schemas.one_batch(held, held[0].schema)
+        collected.append(batch.slice(start))
+    if collected:
+        yield schemas.one_batch(collected, collected[0].schema)
 
 
 def _last_group(batch: pa.RecordBatch, by: Sequence[str]) -> int:
@@ -75,18 +75,18 @@ def _key(batch: pa.RecordBatch, by: Sequence[str]) -> tuple[Any, ...]:
 
 def split_groups(batches: Iterable[pa.RecordBatch], by: str) -> Iterator[pa.Table]:
     """Yield one table per group; the rows of a group must be contiguous."""
-    held: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:
             continue
         for start, stop in group_bounds(batch, by):
             piece = batch.slice(start, stop - start)
-            if held and held[0].column(by)[0] != piece.column(by)[0]:
-                yield pa.Table.from_batches(held)
-                held = []
-            held.append(piece)
-    if held:
-        yield pa.Table.from_batches(held)
+            if collected and collected[0].column(by)[0] != piece.column(by)[0]:
+                yield pa.Table.from_batches(collected)
+                collected = []
+            collected.append(piece)
+    if collected:
+        yield pa.Table.from_batches(collected)
 
 
 def group_bounds(batch: pa.RecordBatch, by: str) -> list[tuple[int, int]]:

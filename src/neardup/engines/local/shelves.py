@@ -164,8 +164,8 @@ def _verify_unit(
         component = members.column("component")[0].as_py()
         verified = verifier.verify_blocks(_ShelvedBlocks(store, unit, component), put)
     else:
-        held = schemas.documents_table(store.batches(unit.shelves.start))
-        verified = verifier.verify_whole(cut_components(held, members), put)
+        own_documents = schemas.documents_table(store.batches(unit.shelves.start))
+        verified = verifier.verify_whole(cut_components(own_documents, members), put)
     for number in (*unit.shelves, unit.aside):
         store.clear(number)
     return verified
@@ -246,7 +246,7 @@ def cut_components(documents: pa.Table, members: pa.Table) -> Iterator[pa.Record
         yield from taken.append_column("component", pa.array(labels[chosen])).to_batches()
 
 
-def cut_held(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
+def cut_in_arena(members: pa.Table, arena: Arena) -> Iterator[pa.RecordBatch]:
     """Yield whole components as `cut_components` does, for documents whose sets are in the arena."""
     component, row, priority, group, sizes, starts = (
         members.column(name).to_numpy()

@@ -97,7 +97,7 @@ class FileTable:
         self.schema = schema
         self._is_small = sum(path.stat().st_size for path in paths) <= room
         self._written = written if self._is_small else None
-        self._held: list[pa.RecordBatch] | None = None
+        self._cached: list[pa.RecordBatch] | None = None
         self._lock = threading.Lock()
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -105,10 +105,10 @@ class FileTable:
         if not self._is_small:
             return self._read(columns)
         with self._lock:
-            if self._held is None:
-                self._held = list(self._read(self.schema.names))
+            if self._cached is None:
+                self._cached = list(self._read(self.schema.names))
                 self._written = None
-        return (batch.select(list(columns)) for batch in self._held)
+        return (batch.select(list(columns)) for batch in self._cached)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part, path in enumerate(self._paths):
@@ -130,7 +130,9 @@ def batches_of(table: LocalTable, columns: Sequence[str] | None = None) -> Itera
         yield from table.batches(table.schema.names if columns is None else columns)
 
 
-def held_table(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table:
+def table_in_memory(
+    table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema | None
+) -> pa.Table:
     """Return a table in memory, from batches if necessary."""
     if isinstance(table, pa.Table):
         return table

@@ -66,8 +66,8 @@ def verified_checkpoint(
 ) -> VerifiedTable:
     """Verify documents unless an interrupted run has; their pairs are finished before they are."""
     if workspace is None:
-        held: list[pa.RecordBatch] = []
-        return VerifiedTable(verify(held.append), held)
+        collected: list[pa.RecordBatch] = []
+        return VerifiedTable(verify(collected.append), collected)
     documents_file, pairs_file = _files(name)
     pairs_path = workspace.folder / pairs_file
     if not has_verified(workspace, name):

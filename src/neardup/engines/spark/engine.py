@@ -297,15 +297,17 @@ class SparkEngine(Engine[SparkTable, Chosen]):
                 f"{format_bytes(_COMPARED_BYTES)} of them, got {format_bytes(num_bytes)}",
                 hint="pass method='lsh' and a recall below 1, or run it with engine='local'",
             )
-        held = self.collect(table, "documents to compare").sort_by("row").cast(schemas.COMPARED)
+        collected = (
+            self.collect(table, "documents to compare").sort_by("row").cast(schemas.COMPARED)
+        )
         found = map_block_pairs(
-            lambda: held.to_batches(max_chunksize=_COMPARED_ROWS),
+            lambda: collected.to_batches(max_chunksize=_COMPARED_ROWS),
             steps,
             available_cores(),
             BLOCK_BYTES,
             advance,
         )
-        rows = held.column("row").to_numpy()
+        rows = collected.column("row").to_numpy()
         parents = np.arange(rows.size)
         for links in found:
             ends = (np.searchsorted(rows, column.to_numpy()) for column in links.columns)

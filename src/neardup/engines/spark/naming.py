@@ -54,7 +54,7 @@ class Names:
         self._num_shares = num_shares
         self._layout = layout
         self._part = -1
-        self._held = (np.empty(0, np.int64), pa.array([], pa.string()))
+        self._cached = (np.empty(0, np.int64), pa.array([], pa.string()))
 
     def documents(self, part: int) -> tuple[I64, pa.Array]:
         """Return the rows of the documents of a part, ascending, and their ids."""
@@ -71,8 +71,8 @@ class Names:
             if ids.null_count:
                 ids = pc.coalesce(ids, name_rows(self._layout, dense_rows(self._layout, rows)))
             self._part = part
-            self._held = (rows, ids)
-        return self._held
+            self._cached = (rows, ids)
+        return self._cached
 
     def ids_of(self, rows: I64) -> pa.Array:
         """Return the ids of ascending rows."""

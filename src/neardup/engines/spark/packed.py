@@ -61,17 +61,17 @@ class Exchange:
 
     def pack(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Turn rows into BLOCKS: of about 32 MB of rows, one block for each bucket."""
-        held: list[pa.RecordBatch] = []
+        collected: list[pa.RecordBatch] = []
         for batch in batches:
-            held.append(batch)
-            if sum(part.nbytes for part in held) >= _PACKED_BYTES:
-                yield self._blocks(held)
-                held = []
-        if held:
-            yield self._blocks(held)
+            collected.append(batch)
+            if sum(part.nbytes for part in collected) >= _PACKED_BYTES:
+                yield self._blocks(collected)
+                collected = []
+        if collected:
+            yield self._blocks(collected)
 
-    def _blocks(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
-        whole = schemas.one_batch(held, self.columns)
+    def _blocks(self, collected: list[pa.RecordBatch]) -> pa.RecordBatch:
+        whole = schemas.one_batch(collected, self.columns)
         buckets = self._buckets(whole)
         ordered = whole.take(pa.array(np.argsort(buckets, kind="stable")))
         sizes = np.bincount(buckets, minlength=self.num_buckets)
@@ -106,16 +106,16 @@ class Exchange:
     def unpack(self, blocks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the rows of blocks, sorted, in batches."""
         rows = chain.from_iterable(map(self._rows, blocks))
-        held: list[pa.RecordBatch] = []
+        collected: list[pa.RecordBatch] = []
         size = 0
         for batch in rows:
-            held.append(batch)
+            collected.append(batch)
             size += batch.nbytes
             if size > self.limit:
-                yield from self._sort_on_disk(chain(held, rows))
+                yield from self._sort_on_disk(chain(collected, rows))
                 return
-        if held:
-            yield from self._sort(held)
+        if collected:
+            yield from self._sort(collected)
 
     def _rows(self, blocks: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         for block in blocks.column("block").drop_null():
@@ -125,9 +125,9 @@ class Exchange:
                 with pa.ipc.open_stream(block.as_buffer()) as reader:
                     yield from reader
 
-    def _sort(self, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        whole = schemas.one_batch(held, self.columns)
-        held.clear()  # so that the rows are in memory once
+    def _sort(self, collected: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        whole = schemas.one_batch(collected, self.columns)
+        collected.clear()  # so that the rows are in memory once
         order = np.lexsort([whole.column(name).to_numpy() for name in reversed(self.order)])
         num_rows = max(_SORTED_BYTES * whole.num_rows // max(whole.nbytes, 1), 1)
         for start in range(0, whole.num_rows, num_rows):

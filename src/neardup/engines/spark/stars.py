@@ -59,12 +59,12 @@ def connect_few(links: DataFrame) -> tuple[DataFrame, Observation]:
 
 def _one_forest(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Contract the links of all batches; what is held never has more links than there are rows."""
-    held: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= FEW_LINKS:
-            held = [_forest(held)]
-    yield _forest(held)
+        collected.append(batch)
+        if sum(part.num_rows for part in collected) >= FEW_LINKS:
+            collected = [_forest(collected)]
+    yield _forest(collected)
 
 
 def _starred(links: DataFrame) -> DataFrame:
@@ -73,16 +73,16 @@ def _starred(links: DataFrame) -> DataFrame:
 
 def _forests(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Contract the links of each partition: every row keeps one link, to the smallest row connected with it."""
-    held = []
+    collected = []
     num_links = 0
     for batch in batches:
-        held.append(batch)
+        collected.append(batch)
         num_links += batch.num_rows
         if num_links >= FEW_LINKS:
-            yield _forest(held)
-            held = []
+            yield _forest(collected)
+            collected = []
             num_links = 0
-    yield _forest(held)
+    yield _forest(collected)
 
 
 def _forest(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -51,10 +51,10 @@ def map_whole(
         else:
             first_end = 0
         whole = [*last, batch.slice(first_end, last_start - first_end)]
-        yield from _map_held(schemas.one_batch(whole, batch.schema), step, block_step, limit)
+        yield from _map_in_memory(schemas.one_batch(whole, batch.schema), step, block_step, limit)
         last = [batch.slice(last_start)]
     if last:
-        yield from _map_held(schemas.one_batch(last, last[0].schema), step, block_step, limit)
+        yield from _map_in_memory(schemas.one_batch(last, last[0].schema), step, block_step, limit)
 
 
 def _ends(batch: pa.RecordBatch) -> tuple[int, int]:
@@ -66,18 +66,18 @@ def _ends(batch: pa.RecordBatch) -> tuple[int, int]:
     return int(cuts[0]), int(cuts[-1])
 
 
-def _map_held(
-    held: pa.RecordBatch, step: BatchStep, block_step: BlockStep, limit: int
+def _map_in_memory(
+    collected: pa.RecordBatch, step: BatchStep, block_step: BlockStep, limit: int
 ) -> Iterator[pa.RecordBatch]:
     """Map whole components in runs of about BATCH_BYTES."""
-    labels = held.column("component").to_numpy()
+    labels = collected.column("component").to_numpy()
     if not labels.size:
         return
     ends = np.flatnonzero(np.r_[labels[1:] != labels[:-1], True]) + 1
-    sizes = np.cumsum(records.text_bytes(held.column("text")))
+    sizes = np.cumsum(records.text_bytes(collected.column("text")))
     starts = np.r_[0, ends]
     for first, stop in records.runs(sizes[ends - 1]):
-        run = held.slice(int(starts[first]), int(starts[stop] - starts[first]))
+        run = collected.slice(int(starts[first]), int(starts[stop] - starts[first]))
         if stop == first + 1 and run.nbytes > limit:
             yield from _map_blocks([run], block_step, limit)
         else:
@@ -122,13 +122,13 @@ class _DiskBlocks:
         self._folder = folder
         self._blocks: list[Path] = []
         self._aside: list[Path] = []
-        held: list[pa.RecordBatch] = []
+        collected: list[pa.RecordBatch] = []
         for piece in (piece for batch in documents for piece in pieces(batch, block_bytes)):
-            if held and sum(part.nbytes for part in [*held, piece]) > block_bytes:
-                self._blocks.append(self._write(f"block-{len(self._blocks):06}", held))
-                held = []
-            held.append(piece)
-        self._blocks.append(self._write(f"block-{len(self._blocks):06}", held))
+            if collected and sum(part.nbytes for part in [*collected, piece]) > block_bytes:
+                self._blocks.append(self._write(f"block-{len(self._blocks):06}", collected))
+                collected = []
+            collected.append(piece)
+        self._blocks.append(self._write(f"block-{len(self._blocks):06}", collected))
 
     def _write(self, name: str, batches: list[pa.RecordBatch]) -> Path:
         path = self._folder / f"{name}.arrow"

@@ -31,7 +31,7 @@ class Oversize:
     size: int
 
 
-def most_held(config: Config) -> int:
+def max_row_bytes(config: Config) -> int:
     """Return the most bytes of one row that are kept in memory; of a longer row, only the length is determined."""
     if config.memory is None:
         return config.max_document
@@ -56,8 +56,8 @@ def passed(size: int, file: InputFile, config: Config) -> Oversize:
 
 def read_document(stream: BinaryIO, file: InputFile, config: Config) -> bytes | Oversize:
     """Read the rest of a stream as one document."""
-    content = stream.read(most_held(config) + 1)
-    if len(content) <= most_held(config):
+    content = stream.read(max_row_bytes(config) + 1)
+    if len(content) <= max_row_bytes(config):
         return content
     size = len(content)
     del content

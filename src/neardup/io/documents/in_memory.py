@@ -57,7 +57,7 @@ from neardup.io.documents.frames import as_arrow, is_from, pandas_values
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
 # The name that the library's own tables use.
-HELD_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
+IN_MEMORY_ID_COLUMNS: Final = (*ID_COLUMNS, "doc_id")
 # A shuffled dataset has one chunk per row; chunks are the unit of work, so smaller ones than this
 # are combined.
 MIN_CHUNK_BYTES: Final = 1 << 20
@@ -288,7 +288,7 @@ def _take_columns(original: pa.Table, values: Any, config: Config, ids: Any) -> 
     if config.id_column is not None:
         _no_other_ids(ids, "`id_column`")
     if ids is None:
-        id_column = choose(names, config.id_column, "id_column", HELD_ID_COLUMNS)
+        id_column = choose(names, config.id_column, "id_column", IN_MEMORY_ID_COLUMNS)
     else:
         id_column = None
     if id_column is not None:

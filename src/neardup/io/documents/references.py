@@ -88,10 +88,12 @@ def _all_ids(ids: pa.Array, rows: np.typing.NDArray[np.int64], num_rows: int) ->
 def with_references(own: InMemorySource, references: InMemorySource) -> InMemorySource:
     """Put reference documents ahead of the documents of a source; their rows come first, too."""
     num_references = len(references.ids)
-    ahead = references.documents
-    priority = pa.array(np.full(ahead.num_rows, schema.REFERENCE_PRIORITY))
-    at = ahead.column_names.index("priority")
-    ahead = ahead.set_column(at, own.documents.schema.field("priority"), priority)
+    reference_documents = references.documents
+    priority = pa.array(np.full(reference_documents.num_rows, schema.REFERENCE_PRIORITY))
+    at = reference_documents.column_names.index("priority")
+    reference_documents = reference_documents.set_column(
+        at, own.documents.schema.field("priority"), priority
+    )
     rows = own.documents.column("row").to_numpy() + num_references
     behind = own.documents.set_column(0, own.documents.schema.field("row"), pa.array(rows))
     ids = [references.ids, own.ids]
@@ -99,7 +101,7 @@ def with_references(own: InMemorySource, references: InMemorySource) -> InMemory
         ids = [column.cast(pa.string()) for column in ids]
     return dataclasses.replace(
         own,
-        documents=pa.concat_tables([ahead.cast(behind.schema), behind]),
+        documents=pa.concat_tables([reference_documents.cast(behind.schema), behind]),
         ids=pa.concat_arrays(ids),
         has_repeated_ids=own.has_repeated_ids or references.has_repeated_ids,
         references=references,

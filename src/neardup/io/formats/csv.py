@@ -15,7 +15,7 @@ from neardup.config import Config
 from neardup.errors import DataError
 from neardup.io import records
 from neardup.io.columns import gather
-from neardup.io.columns.oversize import SKIPPED_AT_ONCE, most_held, passed, reason_against_size
+from neardup.io.columns.oversize import SKIPPED_AT_ONCE, max_row_bytes, passed, reason_against_size
 from neardup.io.columns.rejected_rows import BROKEN_CSV, NO_COLUMN, OPEN_QUOTE
 from neardup.io.formats.registry import endings
 from neardup.io.records import (
@@ -162,7 +162,7 @@ def _rows(stream: BinaryIO, file: InputFile, config: Config) -> Iterator[_Row]:
     """Yield every record of a file, the header first."""
     _allow_any_length()
     delimiter = _delimiter(file, config)
-    lines = _Lines(stream, most_held(config))
+    lines = _Lines(stream, max_row_bytes(config))
     # Strict: otherwise an unclosed quote silently swallows rows until the next quote.
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:

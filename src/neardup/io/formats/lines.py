@@ -14,7 +14,13 @@ import pyarrow as pa
 from neardup.config import Config
 from neardup.io import records
 from neardup.io.columns import gather
-from neardup.io.columns.oversize import SKIPPED_AT_ONCE, Oversize, most_held, passed, read_past_line
+from neardup.io.columns.oversize import (
+    SKIPPED_AT_ONCE,
+    Oversize,
+    max_row_bytes,
+    passed,
+    read_past_line,
+)
 from neardup.io.formats.base import no_columns
 from neardup.io.records import Columns, Edits, InputFile, Records, Verdicts
 from neardup.io.streams import check_unchanged, copy_file, open_input, open_output_like
@@ -106,7 +112,7 @@ def line_blocks(
     A BOM at the start of the file is dropped.
     """
     start, stop = (0, sys.maxsize) if file.is_one_stream else span
-    most = most_held(config)
+    most = max_row_bytes(config)
     with open_input(file) as stream:
         offset = _first_line(stream, start, stop)
         while offset < stop and (block := stream.read(min(records.BATCH_BYTES, stop - offset))):

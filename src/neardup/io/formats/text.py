@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from neardup.config import Config
 from neardup.io.columns import gather
-from neardup.io.columns.oversize import Oversize, most_held, read_document, reason_against_size
+from neardup.io.columns.oversize import Oversize, max_row_bytes, read_document, reason_against_size
 from neardup.io.formats.base import no_columns, one_span
 from neardup.io.formats.lines import BOM
 from neardup.io.records import BATCH_BYTES, BATCH_ROWS, Columns, InputFile, Records, Verdicts
@@ -59,7 +59,7 @@ def read_all(files: Iterable[InputFile], config: Config) -> Iterator[Records]:
 
 def _content(file: InputFile, config: Config) -> bytes | str:
     """Return the text of a file as bytes, or the reason to reject it."""
-    if file.is_one_stream or file.size > most_held(config):
+    if file.is_one_stream or file.size > max_row_bytes(config):
         small = None
     else:
         small = read_small(file)

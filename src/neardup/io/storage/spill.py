@@ -69,8 +69,8 @@ def _write_blocks(
     """Sort about `num_bytes` of rows at a time, and write them; return the first row of each block."""
     first_rows = [schema.empty_table()]
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        for held in _cut(batches, num_bytes):
-            rows = _sorted(held, schema, by)
+        for collected in _cut(batches, num_bytes):
+            rows = _sorted(collected, schema, by)
             block_rows = max(_BLOCK_BYTES * rows.num_rows // max(rows.nbytes, 1), 1)
             starts = []
             start = 0
@@ -88,42 +88,42 @@ def _merge(
 ) -> Iterator[pa.RecordBatch]:
     """Read about `num_bytes` of blocks at a time, and iterate over the rows that are complete."""
     order = pc.sort_indices(first_rows, sort_keys=list(by)).to_pylist()
-    held = deque[pa.RecordBatch]()
+    collected = deque[pa.RecordBatch]()
     size = 0
     for block, following in pairwise([*order, None]):
-        held.append(blocks.get_batch(block))
-        size += held[-1].nbytes
+        collected.append(blocks.get_batch(block))
+        size += collected[-1].nbytes
         if size < num_bytes and following is not None:
             continue
-        rows = _sorted(held, first_rows.schema, by)
+        rows = _sorted(collected, first_rows.schema, by)
         num_complete = rows.num_rows
         if following is not None:
             num_complete = _num_before(rows, first_rows.slice(following, 1), by)
         yield from rows.slice(0, num_complete).to_batches(max_chunksize=_SORTED_ROWS)
         # A slice would hold the rows that have been consumed.
         waiting = np.arange(num_complete, rows.num_rows)
-        held.extend(rows.take(pa.array(waiting)).to_batches())
+        collected.extend(rows.take(pa.array(waiting)).to_batches())
         size = 0
 
 
 def _cut(batches: Iterable[pa.RecordBatch], num_bytes: int) -> Iterator[deque[pa.RecordBatch]]:
     """Cut a stream of batches where they reach a number of bytes."""
-    held = deque[pa.RecordBatch]()
+    collected = deque[pa.RecordBatch]()
     size = 0
     for batch in batches:
-        held.append(batch)
+        collected.append(batch)
         size += batch.nbytes
         if size >= num_bytes:
-            yield held
+            yield collected
             size = 0
-    if held:
-        yield held
+    if collected:
+        yield collected
 
 
-def _sorted(held: deque[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]) -> pa.Table:
+def _sorted(collected: deque[pa.RecordBatch], schema: pa.Schema, by: Sequence[SortKey]) -> pa.Table:
     """Return the rows of batches, sorted; release the batches."""
-    rows = pa.Table.from_batches(held, schema=schema).combine_chunks()
-    held.clear()
+    rows = pa.Table.from_batches(collected, schema=schema).combine_chunks()
+    collected.clear()
     order = pc.sort_indices(rows, sort_keys=list(by))
     return rows.take(order).combine_chunks()
 

@@ -62,7 +62,7 @@ def reserve(out: Path, *, draft: str | None = None) -> Iterator[Path]:
             yield folder
         except BaseException as error:
             is_of_use = (folder / JOURNAL).exists() or "published" in read_marker(folder)
-            if _is_held(lock, folder) and (not is_of_use or isinstance(error, StartOverError)):
+            if _is_locked(lock, folder) and (not is_of_use or isinstance(error, StartOverError)):
                 remove_folder(folder)
                 with contextlib.suppress(OSError):  # a parent that is no longer empty stays
                     for above in missing:
@@ -129,16 +129,16 @@ def list_files(folder: Path, *, without: str | None = None) -> Iterator[os.DirEn
 def _locked(out: Path) -> Iterator[int]:
     folder = folder_of(out)
     with contextlib.ExitStack() as stack:
-        is_held = False
-        while not is_held:
+        is_locked = False
+        while not is_locked:
             lock = _open_lock(out)
             stack.callback(os.close, lock)
-            _hold(lock, folder)
-            is_held = _is_held(lock, folder)
+            _lock(lock, folder)
+            is_locked = _is_locked(lock, folder)
         yield lock
 
 
-def _is_held(lock: int, folder: Path) -> bool:
+def _is_locked(lock: int, folder: Path) -> bool:
     """Whether a lock still belongs to the folder: a run that ends deletes its folder with the lock."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), (folder / LOCK).lstat())
@@ -235,7 +235,7 @@ def _check_below(folder: Path) -> None:
             raise _foreign(folder, f"holds {entry.path}, which is a link or not a plain file")
 
 
-def _hold(lock: int, folder: Path) -> None:
+def _lock(lock: int, folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -45,7 +45,7 @@ MAX_WRITES: Final = 64
 MAX_STREAMS: Final = 8
 # Answers of a stream wait for the end of its request up to this many bytes: many clients read only
 # then.
-_HELD_BYTES: Final = 4_000_000
+_BUFFERED_BYTES: Final = 4_000_000
 _READERS: Final = 4
 # Each waits for the disk while others commit; they share syncs.
 _WRITERS: Final = 8
@@ -513,7 +513,7 @@ class Service(Guard):
         if self._streams >= MAX_STREAMS:
             raise _busy(f"{self._streams} streams are already open")
         self._streams += 1
-        stream = _LineAnswer(send, self._policy_headers(), self._limits.sending_seconds, held=0)
+        stream = _LineAnswer(send, self._policy_headers(), self._limits.sending_seconds, buffered=0)
         try:
             cursor: str | None = ""
             while cursor is not None:
@@ -573,12 +573,12 @@ class _LineAnswer:
         send: Send,
         headers: list[tuple[bytes, bytes]],
         seconds: float,
-        held: int = _HELD_BYTES,
+        buffered: int = _BUFFERED_BYTES,
     ) -> None:
         self._send = send
         self._headers = [*headers, (b"content-type", ndjson.MEDIA_TYPE.encode())]
         self._seconds = seconds
-        self._held = held
+        self._buffered = buffered
         self._waiting = bytearray()
         self.is_started = False
 
@@ -596,7 +596,7 @@ class _LineAnswer:
     async def add(self, content: bytes) -> None:
         """Answer with some lines."""
         self._waiting += content
-        if len(self._waiting) > self._held:
+        if len(self._waiting) > self._buffered:
             await self._flush(has_more=True)
 
     async def finish(self) -> None:
