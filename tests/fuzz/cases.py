@@ -38,6 +38,8 @@ SCORES = (None, math.nan, 0, 1, 1.0, 2, 2.5, -1, -1.5)
 SITES = (None, "x", "y", "1")
 # Plenty of memory; shelves and blocks spilled to disk; sorts spilled to disk as well.
 ROOMS = (1 << 40, 60_000, 40_000, 1_000)
+# The common shingles of a case take a tenth of this.
+_MIN_COMMON_ROOM = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -216,7 +218,7 @@ def random_case(seed: int) -> Case:
         in_files=num_old > 0 or rng.random() < 0.3,
         batch_bytes=batch_bytes,
         part_bytes=rng.choice([200, 2000, 1 << 26]),
-        rooms=(rng.choice(ROOMS), rng.choice(ROOMS)),
+        rooms=_rooms(rng, settings),
         threads=(rng.choice([1, 1, 1, 2]), rng.choice([1, 1, 2, 3])),
         lists_twice=rng.random() < 0.5,
         listing=rng.choice([None, None, None, "parquet", "jsonl", "csv"]),
@@ -268,6 +270,12 @@ def _settings(rng: random.Random, texts: Sequence[str]) -> dict[str, Any]:
     elif method == "lsh":
         settings["recall"] = rng.choice([0.5, 0.9, 0.99])
     return settings | {"method": method}
+
+
+def _rooms(rng: random.Random, settings: dict[str, Any]) -> tuple[int, int]:
+    """Return the memory of two runs; common shingles must fit into it, or the run says so."""
+    least = _MIN_COMMON_ROOM if "ignore_common" in settings else 0
+    return max(least, rng.choice(ROOMS)), max(least, rng.choice(ROOMS))
 
 
 def _common(rng: random.Random, *, has_site: bool) -> dict[str, Any]:

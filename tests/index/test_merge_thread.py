@@ -241,6 +241,8 @@ def test_damage_found_by_a_merge_is_raised_once_and_never_merged(index, monkeypa
         lambda segment, *rest: [checked.append(segment.path), check(segment, *rest)][1],
     )
     expected = f"the section keys of {path} has a wrong checksum"
+    # The wait after a failure, in proportion to what it took, is long on a busy machine.
+    monkeypatch.setattr("neardup.index.merge_thread.RETRY_RATIO", 0)
 
     index.insert_many(texts(10, seed=6))
     index._store.finish_merging()

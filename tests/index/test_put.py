@@ -130,8 +130,8 @@ def test_get_many_returns_the_documents_that_exist_by_the_names_they_were_asked_
     ]
     assert found["b"] == index.get("b")
     assert (index.get_many([]), index.get_many("a").keys()) == ({}, {"a"})
-    with pytest.raises(ConfigError, match="`ids` must be an id or several, got 5"):
-        index.get_many(5)
+    with pytest.raises(ConfigError, match=r"`ids` must be an id or several, got 5\.5"):
+        index.get_many(5.5)
 
 
 def filled(index):

@@ -21,7 +21,7 @@ def _own(*names: str, what: str, **attributes: Any) -> Callable[[Function], Func
 
 @click.command(
     cls=options.Command,
-    short_help="Show a run, a list of pairs or an index in the browser; serve indexes to programs.",
+    short_help="Show a run or an index in the browser; serve indexes.",
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="OUT|PAIRS|INDEX...")
 @_own(

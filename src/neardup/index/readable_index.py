@@ -215,7 +215,7 @@ class ReadableIndex:
         return self._store.read(lambda view: bulk.get_many(view, wanted))
 
     def documents_after(
-        self, number: int, most: int, *, max_characters: int
+        self, number: int, *, most: int, max_characters: int
     ) -> tuple[list[StoredDocument], int | None]:
         """Return the first documents above a number in insertion order, and the number of the last.
 

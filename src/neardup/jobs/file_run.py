@@ -15,6 +15,7 @@ from neardup.io.documents.file_reader import Advance
 from neardup.io.documents.layout import FileLayout
 from neardup.io.documents.stdin import STDIN_PATH
 from neardup.jobs.output import write_report
+from neardup.jobs.rejections import warn_of_encodings
 from neardup.jobs.run import Counts, Results
 from neardup.jobs.start import RunSetup
 from neardup.report import Audit, Report
@@ -47,6 +48,10 @@ class FileRun(abc.ABC, Generic[Table]):
     @abc.abstractmethod
     def count(self, outcome: pipeline.PipelineOutcome[Table]) -> Counts:
         """Count the rows read and removed."""
+
+    @abc.abstractmethod
+    def count_not_utf8(self) -> int:
+        """Count the rows that were rejected because they are not in UTF-8."""
 
     @abc.abstractmethod
     def largest(self, outcome: pipeline.PipelineOutcome[Table]) -> tuple[dict[str, Any], ...]:
@@ -87,6 +92,9 @@ class FileRun(abc.ABC, Generic[Table]):
         if self.config.pairs:
             num_pairs = self.workspace.facts(self.output.drafts["pairs"])["num_pairs"]
         counts = self.count(outcome)
+        warn_of_encodings(
+            counts.rows.documents, counts.rows.rejected, self.count_not_utf8, self.config, watch
+        )
 
         def audit(watch: Watch) -> Audit:
             from neardup.jobs.audit import Reported  # an audit needs its own kernels

@@ -23,7 +23,7 @@ from neardup.io.documents.row_cache import RowCache
 from neardup.io.documents.row_names import RowNames
 from neardup.io.storage.table_writer import write_rejected, write_rows
 from neardup.jobs.file_run import FileRun
-from neardup.jobs.rejections import first_rejected, warn_of_encodings
+from neardup.jobs.rejections import count_not_utf8, first_rejected
 from neardup.jobs.run import Counts, Results, RowCounts
 from neardup.jobs.start import RunSetup
 from neardup.jobs.stored_pairs import select_stored, write_order
@@ -110,6 +110,10 @@ class LocalFiles(FileRun[pa.Table]):
         self._weights = weights.counts()
         self.source.compared = weights.compared
 
+    def count_not_utf8(self) -> int:
+        """Count the rows that were rejected because they are not in UTF-8."""
+        return count_not_utf8(self.source.notes)
+
     def results(self, outcome: pipeline.PipelineOutcome[pa.Table], watch: Watch) -> Results:
         """Write the tables; stored pairs allow a new selection, and the files can be read again for an audit."""
         if self._decided is not None:
@@ -117,7 +121,6 @@ class LocalFiles(FileRun[pa.Table]):
 
             outcome = apply_decisions(outcome, self.source, self._decided, self.config, watch)
         warn_of_templates(outcome, self.source, self.config, watch)
-        warn_of_encodings(self.source.notes, self.config, watch)
         if self.config.text_out is not None:
             from neardup.jobs.text_out import draft_name, write_texts  # few runs write them
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow.compute as pc
@@ -45,19 +45,31 @@ def first_rejected(notes: Notes, *, references: bool = False) -> RejectedRow:
     return name_rejected(first)
 
 
-def warn_of_encodings(notes: Notes, config: Config, watch: Watch) -> None:
+def warn_of_encodings(
+    num_documents: int,
+    num_rejected: int,
+    count_not_utf8: Callable[[], int],
+    config: Config,
+    watch: Watch,
+) -> None:
     """Warn if some rows, but no more than half, were rejected because they are not in UTF-8."""
-    num_rejected = notes.count("rejected")
-    num_documents = notes.count("documents")
     if not 0 < num_rejected <= num_documents or config.encoding is not None:
         return
-    reasons = (batch.column("reason") for batch in notes.rejected())
-    found = (pc.sum(pc.match_substring(column, NOT_UTF8)).as_py() or 0 for column in reasons)
-    if num_broken := sum(found):
+    num_broken = count_not_utf8()
+    if num_broken:
         watch.warn(
             f"{num_broken:,} of {num_rejected + num_documents:,} rows are {NOT_UTF8}. "
             f"Hint: {_HINTS[RejectionCode.NOT_UTF8]}"
         )
+
+
+def count_not_utf8(notes: Notes) -> int:
+    """Count the rows of files that were rejected because they are not in UTF-8."""
+    count = 0
+    for batch in notes.rejected():
+        found = pc.sum(pc.match_substring(batch.column("reason"), NOT_UTF8))
+        count += found.as_py() or 0
+    return count
 
 
 def all_rejected(count: int, first: RejectedRow, config: Config) -> StartOverError:

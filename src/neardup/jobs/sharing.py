@@ -15,7 +15,6 @@ from typing import Final
 import pyarrow as pa
 
 from neardup import pipeline, schema
-from neardup.align.shared_passages import least_words
 from neardup.config import Config
 from neardup.engines.base import BatchStep, Source
 from neardup.engines.local.engine import LocalEngine
@@ -23,7 +22,6 @@ from neardup.engines.local.tables import batches_of
 from neardup.events import Watch
 from neardup.jobs.containment import sort_pairs, total_of
 from neardup.pipeline import PipelineOutcome
-from neardup.search.sharing import SharingIndex, SharingLimits
 from neardup.theory.plan import Plan
 
 # Settings that choose how similar documents are found. Any of them means that similar ones are asked for.
@@ -51,6 +49,8 @@ def asks_sharing(config: Config) -> bool:
 
 def sharing_settings(config: Config) -> Config:
     """Return the settings with which candidates are found."""
+    from neardup.align.shared_passages import least_words  # it has kernels that few runs call
+
     size = min(_SEED_WORDS, least_words(config)) if config.edits else least_words(config)
     return Config.of(config, method="exact", threshold=_ANY, size=size)
 
@@ -59,7 +59,9 @@ def find_sharing(
     documents: Source, plan: Plan, config: Config, engine: LocalEngine, watch: Watch
 ) -> PipelineOutcome[pa.Table]:
     """List the pairs that may share a passage."""
+    from neardup.align.shared_passages import least_words
     from neardup.search.containment import collect_sets
+    from neardup.search.sharing import SharingIndex, SharingLimits
 
     with watch.stage("sketch", documents.total, documents.unit) as advance:
         sketches = pipeline.sketch_documents(documents, plan, config, engine, advance)

@@ -236,6 +236,12 @@ class SparkFiles(FileRun["SparkTable"]):
             write_table(path, "rejected", table, num_rows, write_rejected, self.engine.storage)
         return {"num_rejected": num_rows}
 
+    def count_not_utf8(self) -> int:
+        """Count the rows that were rejected because they are not in UTF-8."""
+        from neardup.engines.spark import file_tables
+
+        return file_tables.count_not_utf8(self.source)
+
     def count(self, outcome: pipeline.PipelineOutcome[SparkTable]) -> Counts:
         """Count the notes of rows."""
         from neardup.engines.spark import results

@@ -22,6 +22,7 @@ from neardup.engines.spark.naming import dense_rows
 from neardup.engines.spark.results import cluster_rows, with_ids
 from neardup.engines.spark.storage import FEW_ROWS, Storage, in_order, one_task_each, stored_batches
 from neardup.engines.spark.written_tables import Write, write_file
+from neardup.io.columns.rejected_rows import NOT_UTF8
 from neardup.io.documents.layout import FileLayout
 from neardup.io.records import Verdicts
 from neardup.io.streams import copy_permissions
@@ -48,6 +49,12 @@ def rejected_table(source: FileSource, *, references: bool = False) -> DataFrame
     placed = source.add_locations(rejected.withColumn("doc_id", F.lit(None).cast("string")), [_OWN])
     num_rows = source.counted["reference_rejected" if references else "own_rejected"]
     return in_order(placed, ["row"], num_rows).selectExpr("file", "number as row", "reason")
+
+
+def count_not_utf8(source: FileSource) -> int:
+    """Count the rows of the input that were rejected because they are not in UTF-8."""
+    is_own = F.col("row") >= source.num_references
+    return source.rejected.where(is_own & F.col("reason").contains(NOT_UTF8)).count()
 
 
 def write_table(

@@ -6,7 +6,7 @@ import dataclasses
 import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, ValuesView
 from numbers import Real
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,10 +49,12 @@ from neardup.io.columns.python_rows import (
     values_at,
 )
 from neardup.io.columns.rejected_rows import RejectedRow
-from neardup.io.columns.text_cuts import TextCuts, in_rows
 from neardup.io.columns.vector_columns import VECTOR_COLUMNS, as_column, rows_as_column
 from neardup.io.columns.whole_rows import rename_doc_id
 from neardup.io.documents.frames import as_arrow, is_from, pandas_values
+
+if TYPE_CHECKING:
+    from neardup.io.columns.text_cuts import TextCuts
 
 TEXT_COLUMNS: Final = ("text", "content", "body")
 ID_COLUMNS: Final = ("id", "url")
@@ -314,6 +316,8 @@ def with_ids(read: InMemorySource) -> pa.Table:
 
 def with_cut_texts(read: InMemorySource, cuts: TextCuts, gone: npt.NDArray[np.int64]) -> pa.Table:
     """Return the pages that are not gone, with ids, and their texts without some spans in a column of its own."""
+    from neardup.io.columns.text_cuts import in_rows  # it has kernels that few runs call
+
     table = with_ids(read)
     rows = read.documents.column("row").to_numpy()
     texts = in_rows(schema.one_array(read.documents.column("text")), rows, table.num_rows)

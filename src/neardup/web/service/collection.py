@@ -128,7 +128,7 @@ class Collection:
     def page(self, cursor: str, limit: int) -> bodies.Page:
         """Return the documents after a cursor, in insertion order; fewer than `limit` if they are long."""
         documents, last = self.index.documents_after(
-            number_of(cursor), limit, max_characters=MAX_ANSWER
+            number_of(cursor), most=limit, max_characters=MAX_ANSWER
         )
         following = None if last is None else f"n{last}"
         return bodies.Page([bodies.stored_document(one) for one in documents], following)
