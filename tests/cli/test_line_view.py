@@ -164,7 +164,7 @@ def test_differences_beyond_the_limit_are_counted():
     spaced = [f"{numbers(100 * n, 100 * n + 5)} {{}}{n}" for n in range(130)]
     shown = shown_words(" ".join(spaced).replace("{}", "a"), " ".join(spaced).replace("{}", "b"))
     assert shown[-1] == "  … 30 more places differ …"
-    assert sum(line.startswith("- ") for line in shown) == line_view.MAX_PLACES
+    assert sum(line.startswith("- ") for line in shown) == line_view.MAX_DIFFERENCES
 
 
 def test_text_that_looks_like_markup_is_shown_verbatim():

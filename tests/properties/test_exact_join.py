@@ -74,7 +74,7 @@ def test_another_exact_join_finds_the_same_pairs(threshold):
 @pytest.mark.parametrize("cluster", ["leader", "components"])
 @pytest.mark.parametrize("num_counters", [2, 16, 1 << 10])
 def test_colliding_and_saturated_counts_lose_no_pair(num_counters, cluster, monkeypatch):
-    monkeypatch.setattr(prefix, "MIN_PLACES", 2)
+    monkeypatch.setattr(prefix, "MIN_COUNTERS", 2)
     monkeypatch.setattr(prefix, "MAX_COUNTERS", num_counters)
     sets = [
         frozenset(own) for own in corpus_of_sets(4, 300)
@@ -95,7 +95,7 @@ def test_colliding_and_saturated_counts_lose_no_pair(num_counters, cluster, monk
 )
 def test_sets_with_many_tied_counts_agree_with_the_oracle(sets, threshold, num_counters):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prefix, "MIN_PLACES", 2)
+        patch.setattr(prefix, "MIN_COUNTERS", 2)
         patch.setattr(prefix, "MAX_COUNTERS", num_counters)
         texts = [" ".join(sorted(own)) for own in sets]
         run = {"size": 1, "threshold": threshold, "method": "exact"}

@@ -25,7 +25,6 @@ def mcp(folder: str, write: bool) -> None:
     Examples:
       neardup mcp pages.index
       neardup mcp memory.index --write
-      claude mcp add memory -- neardup mcp memory.index --write
       neardup mcp /data/pages.index
     """  # noqa: D301 - click reads the backspace
     from neardup.index.index import Index
