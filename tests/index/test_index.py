@@ -451,12 +451,12 @@ def test_many_inserts_become_segments_and_segments_are_merged(tmp_path, monkeypa
 def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
     with Index.create(tmp_path / "i", store="text", durability="fast") as index:
         index.insert_many(texts(600, seed=23))
-        before = index.info()["bytes"]
+        # Before, the size depends on what the merging thread has flushed so far.
         index.compact()
-        assert index.info()["bytes"] < before
+        before = index.info()["bytes"]
         index.remove(list(index.ids())[100:])
         index.compact()
-        assert index.info()["bytes"] < before / 4
+        assert index.info()["bytes"] < before / 3  # a sixth of the documents, and what an empty index takes
         assert (len(index), index.check()) == (100, [])
         assert index.query(texts(600, seed=23)["23-7"])[0].similarity == 1
 
