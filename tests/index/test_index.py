@@ -456,7 +456,8 @@ def test_compaction_gives_the_space_of_removed_documents_back(tmp_path):
         before = index.info()["bytes"]
         index.remove(list(index.ids())[100:])
         index.compact()
-        assert index.info()["bytes"] < before / 3  # a sixth of the documents, and what an empty index takes
+        # A sixth of the documents is left, and what an empty index takes.
+        assert index.info()["bytes"] < before / 3
         assert (len(index), index.check()) == (100, [])
         assert index.query(texts(600, seed=23)["23-7"])[0].similarity == 1
 
