@@ -86,3 +86,25 @@ def test_short_documents_cause_a_warning_unless_quiet(run, tmp_path):
     assert f"WARNING: {advice} and --size 3" in run("dedup", "names.jsonl", "-o", "loud").stderr
     assert run("dedup", "names.jsonl", "-o", "quiet", "--quiet").stderr == ""
     assert run("demo", "--size", "64", "--quiet").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--include", "*.md"], {"a.md", "b/c.md"}),
+        (["--exclude", "*.md", "--exclude", "b/**"], {"a.txt"}),
+        (["--include", "*.md", "--include", "*.txt", "--exclude", "b/**"], {"a.md", "a.txt"}),
+    ],
+)
+def test_globs_choose_the_files_of_a_folder(run, tmp_path, options, kept):
+    (tmp_path / "in/b").mkdir(parents=True)
+    for number, name in enumerate(["a.md", "a.txt", "b/c.md", "b/d.txt"]):
+        text = " ".join(f"word{number}x{n}" for n in range(20))
+        (tmp_path / "in" / name).write_text(text, "utf-8")
+    finished = run("dedup", "in", "-o", "out", "--format", "text", *options)
+    assert finished.returncode == 0, finished.stderr
+    found = {
+        path.relative_to(tmp_path / "out/kept").as_posix()
+        for path in (tmp_path / "out/kept").rglob("*.*")
+    }
+    assert {name.removeprefix("in/") for name in found} == kept

@@ -584,7 +584,7 @@ def _kind(name: str, default: Any) -> Any:
         return click.Path()
     if name == "seed":
         return _Seed()
-    if name == "spark_conf":
+    if name in _REPEATABLE:  # the type of one of the values
         return str
     return SETTINGS[name].kind if default is None else type(default)
 
